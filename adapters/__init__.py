@@ -1,0 +1,1 @@
+"""Venues and file formats, one file or folder each, imported as `hft.adapters.<name>`."""

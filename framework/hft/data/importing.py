@@ -1,0 +1,215 @@
+"""The one way into a store: source -> clock -> checks or repair -> writer.
+
+A `Source` is an adapter's view of one file: it decodes, converts to ticks and lots, and names its
+line in errors. Everything that holds for any feed happens here, so that no adapter can forget it.
+
+Without repair a feed streams through and memory does not grow with it. With repair it is held whole
+(64 bytes a row), since a row may have to move anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hft.data.checks import Checker, Events, Report, Sequence
+from hft.data.exact import duration
+from hft.data.repairs import repair as repair_events
+from hft.data.store import Store
+from hft.data.writing import Writer
+from hft.errors import ConfigError, DataError, HftError
+from hft.types import InstrumentSpec
+
+LATENCY_FLOOR_NS = 1_000_000
+"""Feed latency that `--clock-offset auto` gives the fastest row. One-way delay cannot be told from
+clock offset, so this is an assumption, kept in the metadata; venues stamp in ms, which is its
+size."""
+
+_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
+
+Tick = Callable[[int, float], None]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows from a source, theirs to be changed."""
+
+    events: Events
+    lines: NDArray[np.int64] | None = None
+    """Line of the file that each row came from, if it has lines."""
+    done: float = 0.0
+    """Share of the source that has been read."""
+
+
+class Source(Protocol):
+    """One file being imported. `batches` may be called again and then starts anew."""
+
+    name: str
+    spec: InstrumentSpec
+    counts: dict[str, int]
+    """What the last pass met: messages by kind, and what it dropped or changed."""
+
+    def batches(self) -> Iterator[Batch]:
+        """Decoded rows in file order."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did."""
+
+    spec: InstrumentSpec
+    rows: int
+    days: list[str]
+    counts: dict[str, int]
+    repaired: dict[str, int]
+    clock: dict[str, Any]
+    least_latency_ns: int | None
+    seconds: float = field(default=0.0)
+
+
+def import_source(
+    source: Source,
+    store: Store,
+    *,
+    repair: bool = False,
+    clock_offset: str | int | None = None,
+    sequence: Sequence = "ignore",
+    raw: bool = False,
+    overwrite: bool = False,
+    append: bool = False,
+    tick: Tick = lambda rows, done: None,
+) -> Imported:
+    """Import one file; the store is as it was if anything is refused.
+
+    Args:
+        source: the file, opened by an adapter.
+        store: where to.
+        repair: mend and count instead of refusing.
+        clock_offset: added to every `ts_recv`: a duration (`1271ms`), ns, or `auto`, which makes
+            the smallest feed latency LATENCY_FLOOR_NS if it is negative.
+        sequence: what to ask of `seq`, see `Checker`.
+        raw: also write the memory-mapped form.
+        overwrite: replace days that exist.
+        append: merge into days that exist.
+        tick: told (rows, share done) as the import goes on.
+
+    Raises:
+        DataError: names the first bad row and its line.
+    """
+    began = time.perf_counter()
+    clock = _clock(source, clock_offset)
+    with store.writer(source.spec, raw=raw, overwrite=overwrite, append=append) as writer:
+        move = _whole if repair else _stream
+        report = move(source, writer, clock["shift_ns"], sequence, tick)
+        if not writer.rows:
+            raise DataError(
+                f"{source.name}: no row to import; the file holds {_said(source.counts)}"
+            )
+        facts = {"source": source.name, "counts": source.counts, "repaired": report.repaired}
+        writer.note(**facts, clock=clock, least_latency_ns=report.least_latency_ns)
+    return Imported(
+        spec=source.spec,
+        rows=writer.rows,
+        days=writer.days,
+        counts=source.counts,
+        repaired=report.repaired,
+        clock=clock,
+        least_latency_ns=report.least_latency_ns,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _said(counts: dict[str, int]) -> str:
+    return ", ".join(f"{value:,} {name}" for name, value in counts.items()) or "nothing"
+
+
+def _stream(
+    source: Source, writer: Writer, shift_ns: int, sequence: Sequence, tick: Tick
+) -> Report:
+    checker = Checker(source.spec, sequence=sequence, source=source.name)
+    batches = source.batches()
+    for batch in batches:
+        batch.events["ts_recv"] += shift_ns
+        checker.feed(batch.events, batch.lines)
+        report = checker.report()
+        if not report.ok:
+            _refuse(report, batches, shift_ns)
+        writer.add(batch.events)
+        tick(writer.rows, batch.done)
+    return checker.report()
+
+
+def _whole(source: Source, writer: Writer, shift_ns: int, sequence: Sequence, tick: Tick) -> Report:
+    held, rows = [], 0
+    for batch in source.batches():
+        batch.events["ts_recv"] += shift_ns
+        held.append(batch.events)
+        rows += len(batch.events)
+        tick(rows, batch.done)
+    if not held:
+        return Report()
+    events, report = repair_events(np.concatenate(held), source.spec)
+    if not report.ok:
+        _refuse(report, iter(()), shift_ns)
+    checker = Checker(source.spec, sequence=sequence, source=source.name)
+    checker.feed(events)
+    checker.report().require()
+    writer.add(events)
+    return report
+
+
+def _refuse(report: Report, rest: Iterator[Batch], shift_ns: int) -> None:
+    """Raise; for a clock that is behind, first read on to say by how much."""
+    first = min(report.findings, key=lambda f: f.row)
+    if first.rule != "latency":
+        report.require()
+    least = min(report.least_latency_ns or 0, _least_latency(rest, shift_ns) or 0)
+    raise DataError(
+        f"{first.message} by at least {duration(-least)} over the file; "
+        "--clock-offset auto, or a duration, corrects it"
+    )
+
+
+def _least_latency(batches: Iterator[Batch], shift_ns: int = 0) -> int | None:
+    checker = Checker()
+    try:
+        for batch in batches:
+            batch.events["ts_recv"] += shift_ns
+            checker.feed(batch.events)
+    except HftError:
+        pass  # the bound is over what could be read; the import itself reports the fault
+    return checker.report().least_latency_ns
+
+
+def _clock(source: Source, offset: str | int | None) -> dict[str, Any]:
+    """How `ts_recv` is corrected, as it is kept in the metadata."""
+    if offset is None:
+        return {"mode": "as recorded", "shift_ns": 0}
+    if offset != "auto":
+        return {"mode": "given", "shift_ns": duration_ns(offset)}
+    least = _least_latency(source.batches())
+    if least is None or least >= 0:
+        return {"mode": "auto", "shift_ns": 0, "least_latency_before_ns": least}
+    return {
+        "mode": "auto",
+        "shift_ns": LATENCY_FLOOR_NS - least,
+        "least_latency_before_ns": least,
+        "behind_by_at_least_ns": -least,
+        "assumed_floor_ns": LATENCY_FLOOR_NS,
+    }
+
+
+def duration_ns(text: str | int) -> int:
+    """`1.27s`, `-350us`, or ns as a number, in ns."""
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?)\s*(ns|us|ms|s|m)\s*", text)
+    if not match:
+        raise ConfigError(f"{text!r} is no duration; write such as 1.27s, 350us, -5ms, or auto")
+    return round(float(match[1]) * _UNITS_NS[match[2]])

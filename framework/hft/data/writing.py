@@ -1,0 +1,217 @@
+"""Rows on their way into a store, a file a day: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hft.data import files
+from hft.data.checks import Events, as_events
+from hft.data.files import Form, Meta, ParquetForm, RawForm, RowHash
+from hft.data.repairs import raise_clock
+from hft.errors import DataError
+from hft.types import SEEN_BY_BOTH, Flag, InstrumentSpec
+
+DAY_NS = 86_400_000_000_000
+
+
+class Target(Protocol):
+    """What a writer must know of its store."""
+
+    path: Path
+
+    def file(self, name: str, day: str) -> Path:
+        """Where a day's Parquet file lies."""
+
+    def meta(self, name: str, day: str) -> Meta:
+        """What one day's file says about itself."""
+
+
+def day_name(day: int) -> str:
+    """ISO date of a day counted from the epoch."""
+    return str(np.datetime64(day, "D"))
+
+
+class Writer:
+    """Rows on their way into a store, a file a day; see `Store.writer`."""
+
+    def __init__(
+        self, store: Target, spec: InstrumentSpec, *, raw: bool, overwrite: bool, append: bool
+    ) -> None:
+        self.days: list[str] = []
+        self.rows = 0
+        self._store = store
+        self._spec = spec
+        self._raw = raw
+        self._overwrite = overwrite
+        self._append = append
+        self._notes: dict[str, Any] = {}
+        self._written: list[_Day] = []
+        self._ts_max = 0
+        self._last_day: int | None = None
+
+    def note(self, **facts: Any) -> None:
+        """Keep facts about the import in the metadata of every day."""
+        self._notes.update(facts)
+
+    def add(self, events: Events) -> None:
+        """Append rows that were checked."""
+        as_events(events)
+        if not len(events):
+            return
+        # The venue's half of a split row may carry an older ts_recv: a day never goes back.
+        seen = np.maximum.accumulate(np.maximum(events["ts_recv"], self._ts_max))
+        self._ts_max = int(seen[-1])
+        days = seen // DAY_NS
+        cuts = [0, *(np.flatnonzero(np.diff(days)) + 1).tolist(), len(events)]
+        for start, stop in pairwise(cuts):
+            self._day(int(days[start])).add(events[start:stop])
+        self.rows += len(events)
+
+    def commit(self) -> None:
+        """Give every day its name."""
+        if self._written:
+            self._written[-1].close()
+        for day in self._written:
+            day.finish(self._notes)
+        for day in self._written:
+            day.publish()
+
+    def abandon(self) -> None:
+        """Leave the store as it was."""
+        for day in self._written:
+            day.abandon()
+
+    def _day(self, day: int) -> _Day:
+        if day != self._last_day:
+            if self._written:
+                self._written[-1].close()
+            self._written.append(self._open(day_name(day)))
+            self._last_day = day
+        return self._written[-1]
+
+    def _open(self, day: str) -> _Day:
+        path = self._store.file(self._spec.name, day)
+        old = None
+        if path.exists() and not self._overwrite:
+            if not self._append:
+                raise DataError(
+                    f"{self._store.path}: {self._spec.name} already has {day}; overwrite or append"
+                )
+            old = self._store.meta(self._spec.name, day)
+        self.days.append(day)
+        return _Day(path, self._spec, old, raw=self._raw)
+
+
+class _Day:
+    """One day being written. Rows go straight to disk, but a day that is merged waits in memory."""
+
+    def __init__(self, path: Path, spec: InstrumentSpec, old: Meta | None, *, raw: bool) -> None:
+        self._path = path
+        self._spec = spec
+        self._old = old
+        self._made = _make_folders(path.parent)
+        self._forms: list[tuple[Form, Path, Path]] = []
+        self._hash, self._new_hash = RowHash(), RowHash()
+        self._rows, self._first, self._last = 0, np.iinfo(np.int64).max, 0
+        self._waiting: list[Events] = []
+        self._facts: dict[str, Any] = {}
+        for suffix, form in ((".parquet", ParquetForm), (".arrow", RawForm))[: 1 + raw]:
+            final = path.with_suffix(suffix)
+            temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
+            self._forms.append((form(temporary), temporary, final))
+
+    def add(self, events: Events) -> None:
+        if events["instrument"].any():
+            events = events.copy()
+            events["instrument"] = 0
+        if self._old is None:
+            self._put(events)
+        else:
+            self._new_hash.add(events)
+            self._waiting.append(events.copy())
+
+    def _put(self, events: Events) -> None:
+        self._hash.add(events)
+        self._rows += len(events)
+        self._first = min(self._first, int(events["ts_recv"].min()))
+        self._last = max(self._last, int(events["ts_recv"].max()))
+        for form, _, _ in self._forms:
+            form.write(events)
+
+    def close(self) -> None:
+        """Merge if the day existed: all rows are known now."""
+        if self._old is not None:
+            new = self._new_hash.hex()
+            if new in self._old.parts:
+                raise DataError(
+                    f"{self._path}: these {sum(map(len, self._waiting)):,} rows are in it already"
+                )
+            chunks = [*files.parquet_chunks(self._path), *self._waiting]
+            merged, self._facts["merged"] = merge(chunks)
+            self._waiting = []
+            self._put(merged)
+
+    def finish(self, notes: dict[str, Any]) -> None:
+        """Add the facts and wait for the disk; the names come after."""
+        new = self._new_hash.hex() if self._old else self._hash.hex()
+        before = self._old.parts if self._old else []
+        imported = notes | self._facts
+        if self._old:
+            imported["before"] = self._old.imported
+        meta = Meta(
+            spec=self._spec,
+            rows=self._rows,
+            hash=self._hash.hex(),
+            ts_first=self._first,
+            ts_last=self._last,
+            parts=[*before, new],
+            imported=imported,
+        )
+        for form, _, _ in self._forms:
+            form.finish(meta)
+
+    def publish(self) -> None:
+        for _, temporary, final in self._forms:
+            os.replace(temporary, final)
+        if len(self._forms) == 1:
+            self._path.with_suffix(".arrow").unlink(missing_ok=True)  # of the day that was replaced
+        files.sync(self._path.parent)
+
+    def abandon(self) -> None:
+        for form, temporary, _ in self._forms:
+            form.abandon()
+            temporary.unlink(missing_ok=True)
+        for folder in reversed(self._made):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def merge(chunks: list[Events]) -> tuple[Events, dict[str, int]]:
+    """Rows of several feeds of one instrument in one order, by `ts_recv`, the earlier feed first.
+
+    Two feeds rarely interleave on the venue's clock as they do on ours, so `ts_event` is raised
+    where it would go back; the count and the largest step are returned.
+    """
+    rows = np.concatenate(chunks)
+    if (rows["flags"] & SEEN_BY_BOTH != SEEN_BY_BOTH).any():
+        raise DataError("a feed with rows split by side cannot be merged with another")
+    rows = rows[np.argsort(rows["ts_recv"], kind="stable")]
+    before = rows["ts_event"].copy()
+    raised = raise_clock(rows, "ts_event", Flag.SEEN_BY_VENUE)
+    most = int((rows["ts_event"] - before).max()) if len(rows) else 0
+    return rows, {"ts_event raised": raised, "raised by at most ns": most}
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+    return missing[::-1]
