@@ -1,10 +1,10 @@
 /// The simulated venue's book, order by order: price-time priority, true queues.
 ///
-/// Levels lie in one array indexed by tick, shared by both sides (a price is never on both); orders
-/// are nodes of a pool, linked per level. Adding, removing and reducing are O(1), finding the next
-/// best level is a scan that is short while the book is dense. Given up: an order far from the rest
-/// grows the array to its price (40 bytes a tick), so the market refuses prices beyond its band, and
-/// `ahead` walks the queue.
+/// Levels lie in one array indexed by tick, shared by both sides (a price is never on both);
+/// orders are nodes of a pool, linked per level. Adding, removing and reducing are O(1), finding
+/// the next best level is a scan that is short while the book is dense. Given up: an order far from
+/// the rest grows the array to its price (32 bytes a tick), so the market refuses prices beyond its
+/// band, and `ahead` walks the queue.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -17,13 +17,12 @@ constexpr double kTakerMark = 4.0;  // a taker excites four times as much as the
 // Signs.
 constexpr double kMetaShare = 0.6;      // of takers that belong to a metaorder
 constexpr double kFlowMemory = 0.02;    // weight of the newest taker in the slow average
-constexpr double kLean = 0.3;           // makers' answer to it
+constexpr double kLean = 0.35;          // makers' answer to it
 constexpr double kPlacementTilt = 0.5;  // share of the alpha's tilt that makers share
 constexpr double kMaxTilt = 0.9;
 constexpr double kAnchor = 0.5;  // pull towards the first price, as tilt per relative distance
 // Storms.
-constexpr double kStormTakers = 1.4, kStormDepth = 0.5;
-constexpr std::int64_t kStormLots = 2;
+constexpr double kStormTakers = 1.25, kStormDepth = 0.6;
 
 }  // namespace
 
@@ -84,7 +83,8 @@ SimFlow::SimFlow(std::uint64_t seed, Ts start, const SimInstrument& instrument,
 
 /// Ogata's thinning: the intensity only falls between actions, so that the present one bounds it.
 Ts SimFlow::next(Ts now) noexcept {
-  const double base = instrument_.messages_per_s * (1.0 - kFastShare - kSlowShare) * latents_.intensity();
+  const double base =
+      instrument_.messages_per_s * (1.0 - kFastShare - kSlowShare) * latents_.intensity();
   double wait_s = 0;
   for (;;) {
     const double bound = base + fast_ + slow_;
@@ -127,8 +127,7 @@ Ts SimFlow::receive(Ts ts_event) noexcept {
 SimAction SimFlow::take(double tilt) noexcept {
   const Side side = taker_side(tilt);
   flow_ += kFlowMemory * (static_cast<double>(side) - flow_);
-  const Lots lots = take_lots_.draw(rng_) * (latents_.storm() ? kStormLots : 1);
-  return {SimAction::Kind::TAKE, side, kNoPrice, lots, -1};
+  return {SimAction::Kind::TAKE, side, kNoPrice, take_lots_.draw(rng_), -1};
 }
 
 SimAction SimFlow::add(const SimBook& book, double tilt) noexcept {
@@ -162,8 +161,10 @@ Side SimFlow::taker_side(double tilt) noexcept {
 /// In a wide spread most orders improve the touch; otherwise near it, or far and wide behind it.
 Ticks SimFlow::placement(const SimBook& book, Side side) noexcept {
   const Ticks room = book.best(SELL) - book.best(BUY) - 1;
-  if (room > 0 && rng_.chance(room == 1 ? 0.25 : 0.5))
-    return book.best(side) + side * (1 + static_cast<Ticks>(rng_.below(static_cast<std::size_t>(room))));
+  if (room > 0 && rng_.chance(room == 1 ? 0.25 : 0.5)) {
+    const auto better = 1 + rng_.below(static_cast<std::size_t>(room));
+    return book.best(side) + side * static_cast<Ticks>(better);
+  }
   const Ticks behind = rng_.chance(0.6) ? near_.draw(rng_) : far_.draw(rng_);
   return std::max<Ticks>(1, book.best(side) - side * behind);
 }
@@ -171,7 +172,9 @@ Ticks SimFlow::placement(const SimBook& book, Side side) noexcept {
 double SimFlow::tilt(const SimBook& book) const noexcept {
   const auto mid = 0.5 * static_cast<double>(book.best(BUY) + book.best(SELL));
   const double away = mid / static_cast<double>(instrument_.price0_ticks) - 1.0;
-  const double tilt = instrument_.alpha_strength * latents_.alpha() - kAnchor * away;
+  // Drift is tilt times messages: without the division a storm would be all signal.
+  const double signal = instrument_.alpha_strength * latents_.alpha() / latents_.intensity();
+  const double tilt = signal - kAnchor * away;
   return std::clamp(tilt, -kMaxTilt, kMaxTilt);
 }
 

@@ -1,10 +1,10 @@
 /// What the simulated crowd does next: when, on which side, at which price, how much.
 ///
 /// Arrivals excite further arrivals (two exponential kernels), aggressive signs come partly from
-/// metaorders with Pareto lengths (long memory), and calm and storm take turns for all instruments at
-/// once. A latent alpha, an OU process, tilts aggressive signs, placements and cancels: that is the
-/// signal a model can learn, and it is gone after a few half-lives. Makers lean against the slow
-/// average of signed flow, so that long memory of signs does not become long memory of returns.
+/// metaorders with Pareto lengths (long memory), and calm and storm take turns for all instruments
+/// at once. A latent alpha, an OU process, tilts aggressive signs, placements and cancels: that is
+/// the signal a model can learn, and it is gone after a few half-lives. Makers lean against the
+/// slow average of signed flow, so that long memory of signs does not become one of returns.
 ///
 /// Alpha, regime and feed latency live on a fixed grid of time with their own streams: what our
 /// orders do to the book moves none of them, and adding an instrument moves no other instrument.
@@ -23,7 +23,7 @@ struct SimInstrument {
   Ticks price0_ticks = 600'000;
   double messages_per_s = 3'000;   ///< orders, cancels and takers, mean while calm
   double alpha_half_life_s = 0.5;
-  double alpha_strength = 0.3;     ///< tilt of aggressive signs at one standard deviation of alpha
+  double alpha_strength = 0.25;    ///< tilt of aggressive signs at one standard deviation
   double common_share = 0.5;       ///< of alpha's variance, from a process all instruments share
   double take_share = 0.05;        ///< of messages that are aggressive, while calm
   double depth_orders = 300;       ///< resting orders a side, while calm
@@ -51,7 +51,8 @@ struct SimAction {
 class SimLatents {
  public:
   static constexpr Ns kGridNs = 5'000'000;
-  SimLatents(std::uint64_t seed, Ts start, const SimInstrument& instrument, const SimRegimes& regimes);
+  SimLatents(std::uint64_t seed, Ts start, const SimInstrument& instrument,
+             const SimRegimes& regimes);
   void advance(Ts now) noexcept;
 
   double alpha() const noexcept { return own_weight_ * own_ + common_weight_ * common_; }
@@ -81,10 +82,12 @@ class SimFlow {
   SimAction decide(const SimBook& book, Ts now) noexcept;
   /// An order that keeps a side from running dry, placed behind `anchor`.
   SimAction refill(const SimBook& book, Side side, Ticks anchor) noexcept;
-  Ts receive(Ts ts_event) noexcept;  ///< our clock's time of a packet; never goes back
+  /// Our clock's time of a packet; never goes back.
+  Ts receive(Ts ts_event) noexcept;
   const SimLatents& latents() const noexcept { return latents_; }
 
-  static constexpr std::size_t kMinOrders = 10;  ///< a side never holds fewer of the market's orders
+  /// A side never holds fewer of the market's orders.
+  static constexpr std::size_t kMinOrders = 10;
 
  private:
   struct Metaorder {
@@ -106,7 +109,7 @@ class SimFlow {
   std::array<Metaorder, 8> metaorders_;
   double fast_ = 0, slow_ = 0;  // excited intensity [1/s]
   double flow_ = 0;             // slow average of aggressive signs
-  Ts last_recv_ = 0;
+  Ts last_recv_ = kNoTime;
 };
 
 }  // namespace hft

@@ -263,7 +263,8 @@ void SimMarket::submit(InstrumentId instrument, OrderId our_id, Side side, Ticks
     packet.report(kind, our_id, side, price, lots, 0, reason);
     packet.close();
   };
-  if (!within_band(venue.instrument, price)) return refuse(SimReportKind::REJECT, Reason::PRICE_COLLAR);
+  if (!within_band(venue.instrument, price))
+    return refuse(SimReportKind::REJECT, Reason::PRICE_COLLAR);
   const bool meets = price == kNoPrice || book.best(-side) * side <= price * side;
   if (tif == Tif::POST_ONLY && meets) return refuse(SimReportKind::REJECT, Reason::WOULD_CROSS);
   packet.report(SimReportKind::ACK, our_id, side, price, lots, lots);
@@ -303,11 +304,10 @@ void SimMarket::cancel(InstrumentId instrument, OrderId our_id, Ts now, Rows& ou
   packet.close();
 }
 
-void SimMarket::replace(InstrumentId instrument, OrderId our_id, Ticks price, Lots new_total, Ts now,
-                        Rows& out, Reports& reports) {
+void SimMarket::replace(InstrumentId instrument, OrderId our_id, Ticks price, Lots new_total,
+                        Ts now, Rows& out, Reports& reports) {
   require(price != kNoPrice, "a replaced order needs a price");
   Venue& venue = prepared(instrument, now, out);
-  SimBook& book = venue.book;
   Packet packet(*this, venue, now, out, reports);
   OwnOrder* own = resting(instrument, our_id);
   if (own == nullptr) {
@@ -316,37 +316,31 @@ void SimMarket::replace(InstrumentId instrument, OrderId our_id, Ticks price, Lo
     return packet.close();
   }
   const Side side = own->side;
+  const Lots before = own->total - own->filled;
   const Lots leaves = new_total - own->filled;
-  const bool meets = book.best(-side) * side <= price * side;
-  Reason refused = Reason::NONE;
-  if (leaves <= 0) refused = Reason::TOO_SMALL;
-  else if (!within_band(venue.instrument, price)) refused = Reason::PRICE_COLLAR;
-  else if (meets && own->tif == Tif::POST_ONLY) refused = Reason::WOULD_CROSS;
+  const Reason refused = refusal(venue, *own, price, leaves);
   if (refused != Reason::NONE) {
-    packet.report(SimReportKind::REPLACE_REJECT, our_id, side, price, new_total,
-                  own->total - own->filled, refused);
+    packet.report(SimReportKind::REPLACE_REJECT, our_id, side, price, new_total, before, refused);
     return packet.close();
   }
   packet.report(SimReportKind::REPLACED, our_id, side, price, new_total, leaves);
-  const std::size_t replaced = reports.size() - 1;
+  const std::size_t answer = reports.size() - 1;
   const bool keeps_place = price == own->price && new_total <= own->total;
-  const Lots before = own->total - own->filled;
   own->price = price;
   own->total = new_total;
-  if (keeps_place) {
-    if (leaves < before) packet.reduce(own->handle, before - leaves);
-  } else {
+  if (!keeps_place) {
     packet.reduce(own->handle, before);
     const OrderId venue_id = ++venue.last_id;
-    own->handle = -1;
     const Lots left = packet.take(side, price, leaves, venue_id, our_id);
     if (left == 0) {
       own_.erase(our_id);
       return packet.close();
     }
     own->handle = packet.rest(side, price, left, venue_id, our_id);
+  } else if (leaves < before) {
+    packet.reduce(own->handle, before - leaves);
   }
-  reports[replaced].ahead = static_cast<double>(book.ahead(own->handle));
+  reports[answer].ahead = static_cast<double>(venue.book.ahead(own->handle));
   packet.close();
 }
 
@@ -470,8 +464,16 @@ std::size_t SimMarket::next_venue() const noexcept {
 
 SimMarket::OwnOrder* SimMarket::resting(InstrumentId instrument, OrderId our_id) {
   const auto found = own_.find(our_id);
-  if (found == own_.end() || venues_[found->second.venue].instrument.id != instrument) return nullptr;
-  return &found->second;
+  if (found == own_.end()) return nullptr;
+  return venues_[found->second.venue].instrument.id == instrument ? &found->second : nullptr;
+}
+
+/// Why a replace to `leaves` open lots at `price` is refused; NONE: it is not.
+Reason SimMarket::refusal(const Venue& venue, const OwnOrder& own, Ticks price, Lots leaves) {
+  if (leaves <= 0) return Reason::TOO_SMALL;
+  if (!within_band(venue.instrument, price)) return Reason::PRICE_COLLAR;
+  const bool meets = venue.book.best(-own.side) * own.side <= price * own.side;
+  return meets && own.tif == Tif::POST_ONLY ? Reason::WOULD_CROSS : Reason::NONE;
 }
 
 }  // namespace hft

@@ -1,17 +1,19 @@
 /// A seeded market, order by order: a source of EVENT rows for replay, and the venue of
 /// `hft live --venue sim`, where our orders stand in the same queues as the crowd's.
 ///
-/// `step` performs the crowd's next action, `submit`, `cancel` and `replace` ours; each is one packet:
-/// prints first, then the levels they changed, `LAST` on the last row. Without our orders the same
-/// configuration gives the same bytes; an instrument's rows do not depend on which others exist.
+/// `step` performs the crowd's next action, `submit`, `cancel` and `replace` ours; each is one
+/// packet: prints first, then the levels they changed, `LAST` on the last row. The same
+/// configuration and the same orders of ours give the same bytes; an instrument's rows do not
+/// depend on which others exist.
 ///
-/// Our share of what the rows show: a LEVEL row's `qty` is all that rests and its `ref_id` our part of
-/// it; a TRADE row's `ref_id` is 1 where we were one of the two. `OWN` marks rows that are wholly ours:
-/// prints of ours, and levels where nobody else's lots changed.
+/// Our share of what the rows show: a LEVEL row's `qty` is all that rests and its `ref_id` our part
+/// of it; a TRADE row's `ref_id` is 1 where we were one of the two. `OWN` marks rows that are
+/// wholly ours: prints of ours, and levels where nobody else's lots changed.
 ///
-/// As an order-by-order feed (SimFeed::L3) rows are ADD, MODIFY (size down in place), CANCEL and
-/// EXECUTE, each with the resting order's side and id; `ref_id` of an EXECUTE is the taker's id, of
-/// an ADD our own id where it is ours.
+/// As an order-by-order feed (SimFeed::L3) rows are ADD, MODIFY (size down in place: `qty` is what
+/// is left), CANCEL (`qty` is what went) and EXECUTE, each with the resting order's side and id;
+/// `ref_id` of an EXECUTE is the taker's id, of an ADD our own id where it is ours. A replace that
+/// loses its place is a CANCEL and an ADD.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -51,11 +53,11 @@ enum class SimReportKind : std::uint8_t {
 struct SimReport {
   OrderId id;        ///< ours
   Ticks price;       ///< of the fill; otherwise the order's; kNoPrice: market
-  Lots lots;         ///< FILL: filled; ACK, REPLACED: total asked; CANCELED, EXPIRED, REJECT: given up
+  Lots lots;         ///< FILL: filled; CANCELED, EXPIRED, REJECT: given up; else the total asked
   Lots leaves;       ///< open after this report
   double ahead;      ///< ACK, REPLACED: others' lots ahead once it rests; NaN: it does not rest
   Ts ts;             ///< venue's clock
-  std::int64_t mid2; ///< bid + ask before our action or the crowd's [half ticks]
+  std::int64_t mid2;  ///< bid + ask before our action or the crowd's [half ticks]
   InstrumentId instrument;
   SimReportKind kind;
   Reason reason;
@@ -80,15 +82,16 @@ class SimMarket {
   void step_until(Ts ts, Rows& out, Reports& reports, std::size_t max_rows);
 
   // Ours. Time never goes back: a `now` before the instrument's last packet is raised to it.
-  // A price off the venue's band [1, 4 * price0] is rejected, PRICE_COLLAR. An order that meets one
-  // of our own takes it out of the book first (EXPIRED, WOULD_CROSS): we never trade with ourselves.
+  // A price off the venue's band [1, 4 * price0] is rejected, PRICE_COLLAR. An order that meets
+  // one of our own takes it out of the book first (EXPIRED, WOULD_CROSS): we never trade with
+  // ourselves.
   /// Throws std::invalid_argument on lots <= 0, an id in use or an unknown instrument.
-  void submit(InstrumentId instrument, OrderId our_id, Side side, Ticks price, Lots lots, Tif tif, Ts now,
-              Rows& out, Reports& reports);
+  void submit(InstrumentId instrument, OrderId our_id, Side side, Ticks price, Lots lots, Tif tif,
+              Ts now, Rows& out, Reports& reports);
   void cancel(InstrumentId instrument, OrderId our_id, Ts now, Rows& out, Reports& reports);
   /// Size down at the same price keeps the place; anything else goes to the back of the queue.
-  void replace(InstrumentId instrument, OrderId our_id, Ticks price, Lots new_total, Ts now, Rows& out,
-               Reports& reports);
+  void replace(InstrumentId instrument, OrderId our_id, Ticks price, Lots new_total, Ts now,
+               Rows& out, Reports& reports);
 
   /// The whole book as rows, as at the start; for a reader that lost messages.
   void snapshot(InstrumentId instrument, Ts now, Rows& out);
@@ -134,6 +137,7 @@ class SimMarket {
   Ts due(const Venue& venue) const noexcept;
   std::size_t next_venue() const noexcept;
   OwnOrder* resting(InstrumentId instrument, OrderId our_id);
+  static Reason refusal(const Venue& venue, const OwnOrder& own, Ticks price, Lots leaves);
 
   SimMarketConfig config_;
   std::vector<Venue> venues_;

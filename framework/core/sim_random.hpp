@@ -1,6 +1,6 @@
 /// Random numbers of the simulated market: a sequential generator a stream, and the few
 /// distributions it needs, written out because those of <random> and the last bits of libm's log
-/// and exp differ between machines. Built with -ffp-contract=off the same seed gives the same bytes.
+/// and exp differ between machines. With -ffp-contract=off the same seed gives the same bytes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -65,7 +65,9 @@ class SimRng {
   bool chance(double p) noexcept { return uniform() <= p; }
   int sign(double tilt = 0.0) noexcept { return chance(0.5 + 0.5 * tilt) ? 1 : -1; }
   /// Uniform in [0, n) for n < 2^32.
-  std::size_t below(std::size_t n) noexcept { return static_cast<std::size_t>(((bits() >> 32) * n) >> 32); }
+  std::size_t below(std::size_t n) noexcept {
+    return static_cast<std::size_t>(((bits() >> 32) * n) >> 32);
+  }
   double exponential() noexcept { return -portable_log(uniform()); }
 
   /// Standard normal, by Marsaglia's polar method; the second number of a pair is thrown away.
