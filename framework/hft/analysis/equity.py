@@ -14,7 +14,7 @@ from hft.analysis.units import MONEY_PER_UNIT
 
 @dataclass(frozen=True, slots=True)
 class EquityPath:
-    """An account over time; every array (n,), amounts float64 [settlement currency], cumulative from zero.
+    """An account over time; arrays are (n,), amounts cumulative from zero [settlement currency].
 
     Attributes:
         ts: sample times [ns, UTC].
@@ -40,7 +40,8 @@ class EquityPath:
 def equity_path(run: RunData, instruments: list[int]) -> EquityPath:
     """Add up the samples of some instruments that settle in one currency.
 
-    An instrument that has no sample at a time yet counts with its last one, before its first with zero.
+    An instrument that has no sample at a time yet counts with its last one, before its first with
+    zero.
     """
     chosen = np.isin(run.samples["instrument"], instruments)
     ts = np.unique(run.samples["ts"][chosen])

@@ -1,17 +1,18 @@
-"""The figures of a run as one plain dictionary: what report.json holds and every picture and table reads.
+"""The figures of a run as one plain dictionary, which report.json, tables and pictures share.
 
     run         who, when, how it ended, how fast it went
     notes       what a reader must know before trusting a figure
     headline    the dozen figures that are compared first
     accounts    one a settlement currency: P&L identity, Sharpe, drawdown, turnover
-    instruments one an instrument: P&L identity, inventory, activity, queue, mark-outs
+    instruments one an instrument: P&L identity, holding, activity, queue, mark-outs
     orders      activity over all instruments, refusals and endings by reason
     latency     the four legs, parts of compute, signal age, packets' feed latency [ns]
     stages_s, counters, environment, recipe: as the run left them
     bracket     the headline under the risk-averse queue, or None
     variants    headlines of changed runs
 
-Amounts are in settlement currency, `residual_e9` in units of 1e-9 of it. A figure that cannot be had is None.
+Amounts are in settlement currency, `residual_e9` in units of 1e-9 of it. A figure that cannot be
+had is None.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ VERSION = 1
 
 def figures_of(run: RunData) -> Figures:
     """Every figure of a run, in the order of the module's head."""
-    accounts, instruments = _accounts(run), [_instrument(run, i) for i in range(len(run.instruments))]
+    accounts, instruments = (
+        _accounts(run),
+        [_instrument(run, i) for i in range(len(run.instruments))],
+    )
     return {
         "version": VERSION,
         "run": _about(run),
@@ -92,7 +96,16 @@ def _headline(run: RunData, accounts: list[Figures]) -> Figures:
     account = accounts[0] if accounts else {}
     activity = trading.activity(run.orders, run.fills)
     age = legs.quantiles(legs.signal_age_ns(run.orders))
-    taken = ("currency", "net", "gross", "spread", "inventory", "fees", "turnover", "bps_of_turnover")
+    taken = (
+        "currency",
+        "net",
+        "gross",
+        "spread",
+        "inventory",
+        "fees",
+        "turnover",
+        "bps_of_turnover",
+    )
     return {
         "status": run.status,
         **{name: account.get(name) for name in taken},
@@ -150,9 +163,11 @@ def _instrument(run: RunData, instrument: int) -> Figures:
         "position_gap": split.position_gap,
         "turnover": _turnover(run, instrument),
         "activity": asdict(trading.activity(mine["orders"], fills)),
-        "inventory": asdict(trading.inventory(mine["samples"]["position"])),
+        "holding": asdict(trading.inventory(mine["samples"]["position"])),
         "queue_ahead": trading.queue_ahead(fills),
-        "markouts": {role: [asdict(m) for m in trading.markouts(rows)] for role, rows in roles.items()},
+        "markouts": {
+            role: [asdict(m) for m in trading.markouts(rows)] for role, rows in roles.items()
+        },
     }
 
 
@@ -191,25 +206,31 @@ def _latency(run: RunData) -> Figures:
 
 def _notes(run: RunData, accounts: list[Figures], instruments: list[Figures]) -> list[str]:
     notes = []
-    if run.status == "interrupted":
-        notes.append("The run was interrupted: the figures cover the part before that.")
-    if run.status == "failed":
-        notes.append(f"The run failed: {run.error or 'no reason was recorded'}")
     for each in instruments:
         notes += _identity_notes(each)
         if each["late_fills"]:
-            notes.append(f"{each['name']}: {each['late_fills']} fills were reported after the last sample.")
+            notes.append(
+                f"{each['name']}: {each['late_fills']} fills were reported after the last sample."
+            )
     if len(accounts) > 1:
         others = ", ".join(account["currency"] or "no currency" for account in accounts[1:])
-        notes.append(f"Headline figures are in {accounts[0]['currency']}; accounts in {others} stand apart.")
+        notes.append(
+            f"Headline figures are in {accounts[0]['currency']}; accounts in {others} stand apart."
+        )
     if any(account["annual"] is None and account["sharpe"]["increments"] for account in accounts):
-        notes.append("Fewer than 20 whole days: the Sharpe ratio is per increment and not annualised.")
+        notes.append(
+            "Fewer than 20 whole days: the Sharpe ratio is per increment and not annualised."
+        )
     return notes
 
 
 def _identity_notes(each: Figures) -> list[str]:
     if each["identity_holds"]:
-        return [] if each["residual_e9"] is not None else [f"{each['name']}: no samples, identity not checked."]
+        return (
+            []
+            if each["residual_e9"] is not None
+            else [f"{each['name']}: no samples, identity not checked."]
+        )
     gap = f", position differs by {each['position_gap']} lots" if each["position_gap"] else ""
     return [
         f"Identity broken: {each['name']} adds up to {each['residual_e9'] / MONEY_PER_UNIT:.9f} "

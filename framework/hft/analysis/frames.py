@@ -1,6 +1,7 @@
 """Rows of a run as tables: polars frames with names instead of numbers, and the way back.
 
-Times stay int64 nanoseconds (null where the thing never happened); prices come twice, as whole ticks and in currency.
+Times stay int64 nanoseconds (null where the thing never happened); prices come twice, as whole
+ticks and in currency.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def fills_frame(run: RunData) -> pl.DataFrame:
             "cause_row": rows["cause_row"],
             "position": rows["position"],
             **{
-                name: _nullable(rows["markout_mid2"][:, k], NO_PRICE) for k, name in enumerate(MARKOUT_COLUMNS)
+                name: _nullable(rows["markout_mid2"][:, k], NO_PRICE)
+                for k, name in enumerate(MARKOUT_COLUMNS)
             },
         }
     )
@@ -162,7 +164,16 @@ def read_rows(folder: Path, names: list[str]) -> dict[str, Any]:
 
 def _order_rows(frame: pl.DataFrame, names: list[str]) -> NDArray[np.void]:
     rows = np.zeros(frame.height, ORDER_ROW)
-    plain = ("id", "lots", "cum_lots", "cum_ticks", "ahead_at_accept", "cause_row", "parent", "replaces")
+    plain = (
+        "id",
+        "lots",
+        "cum_lots",
+        "cum_ticks",
+        "ahead_at_accept",
+        "cause_row",
+        "parent",
+        "replaces",
+    )
     for name in (*plain, "by_signal"):
         rows[name] = frame[name].to_numpy()
     rows["tag"] = frame["tag_id"].to_numpy()
@@ -231,7 +242,7 @@ def _named(kind: type[IntEnum], values: NDArray[Any], what: str) -> pl.Series:
 def _choice(names: list[str], index: NDArray[Any]) -> pl.Series:
     import polars as pl
 
-    return pl.Series(index, dtype=pl.UInt32).cast(pl.Enum(names)) if names else pl.Series([], dtype=pl.String)
+    return pl.Series(names, dtype=pl.String).gather(index).cast(pl.Enum(names))
 
 
 def _numbers(column: pl.Series, values: dict[str, int]) -> NDArray[np.int64]:
@@ -241,7 +252,9 @@ def _numbers(column: pl.Series, values: dict[str, int]) -> NDArray[np.int64]:
     known = text.replace_strict(values, default=None, return_dtype=pl.Int64)
     if known.null_count():
         stranger = text.filter(known.is_null())[0]
-        raise DataError(f"column {column.name} holds {stranger!r}; this version knows {list(values)}")
+        raise DataError(
+            f"column {column.name} holds {stranger!r}; this version knows {list(values)}"
+        )
     return known.to_numpy()
 
 

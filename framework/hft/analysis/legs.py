@@ -5,8 +5,9 @@
     entry     ts_arrive - ts_send               us to the venue's matching
     response  ts_ack - ts_arrive                its first answer back to us
 
-Figures weigh by order, not by time: orders cluster in bursts, and so does their latency. Signal age at the venue is
-`ts_arrive - ts_cause_event` for orders caused by a signal: both on the venue's clock, so no clock offset enters.
+Figures weigh by order, not by time: orders cluster in bursts, and so does their latency. Signal age
+at the venue is `ts_arrive - ts_cause_event` for orders caused by a signal: both on the venue's
+clock, so no clock offset enters.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ PARTS_OF_COMPUTE = {
 def leg_ns(orders: Rows, start: str, end: str) -> Int:
     """Durations between two stamps over the orders that have both, (m,) int64 [ns]."""
     both = (orders[start] != NO_TIME) & (orders[end] != NO_TIME)
-    return orders[end][both] - orders[start][both]
+    took: Int = orders[end][both] - orders[start][both]
+    return took
 
 
 def signal_age_ns(orders: Rows) -> Int:

@@ -1,18 +1,20 @@
 """Profit and loss taken apart, and checked against the account that the core kept.
 
     total = spread + inventory - fees + funding
-    spread    = sum of side * lots * (mid - price)          what each fill gave or took against the mid
-    inventory = sum of position * change of mid             between fills, and from the last fill to the last mark
-    fees      = sum of what fills paid                      negative: rebates
+    spread    = sum of side * lots * (mid - price)    what fills gave or took against the mid
+    inventory = sum of position * change of mid       between fills, then to the last mark
+    fees      = sum of what fills paid                negative: rebates
 
-The sum telescopes to the cash account, whatever mids are used in between, so it must agree with the equity of the last
-sample to the unit. Linear contracts are summed in whole numbers, doubled because a mid may lie half a tick off; an odd
-tick value leaves the core half a unit to round. Inverse contracts are worth -lots * c / price in base currency and are
-summed in floating point: one unit of rounding a fill is allowed.
+The sum telescopes to the cash account, whatever mids are used in between, so it must agree with the
+equity of the last sample to the unit. Linear contracts are summed in whole numbers, doubled because
+a mid may lie half a tick off; an odd tick value leaves the core half a unit to round. Inverse
+contracts are worth -lots * c / price in base currency and are summed in floating point: one unit of
+rounding a fill is allowed.
 
-Fills without a mid (`mid2` is NO_PRICE: the venue's book had no two sides) take the last known one of their instrument,
-the first ones their own price, which books nothing as spread. Only fills reported to us by the last sample count: the
-account knew no others. The account is taken to open flat and at zero.
+Fills without a mid (`mid2` is NO_PRICE: the venue's book had no two sides) take the last known one
+of their instrument, the first ones their own price, which books nothing as spread. Only fills
+reported to us by the last sample count: the account knew no others. The account is taken to open
+flat and at zero.
 """
 
 from __future__ import annotations
@@ -107,25 +109,31 @@ def split(run: RunData, instrument: int) -> Split:
 
 def signed_lots(fills: Rows) -> Int:
     """Lots, positive when bought, (n,) int64."""
-    return fills["side"].astype(np.int64) * fills["lots"]
+    signed: Int = fills["side"].astype(np.int64) * fills["lots"]
+    return signed
 
 
 def known_by_account(fills: Rows, samples: Rows) -> NDArray[np.bool_]:
-    """Fills that had been reported by the last sample, (n,); all of them where there is no sample."""
+    """Fills that had been reported by the last sample, (n,); all where there is no sample."""
     if not samples.size:
         return np.ones(fills.size, bool)
-    return (fills["ts_recv"] != NO_TIME) & (fills["ts_recv"] <= samples["ts"][-1])
+    known: NDArray[np.bool_] = (fills["ts_recv"] != NO_TIME) & (
+        fills["ts_recv"] <= samples["ts"][-1]
+    )
+    return known
 
 
 def fill_mid2(fills: Rows) -> Int:
-    """Bid + ask at each fill of one instrument, holes filled as the module says, (n,) int64 [half ticks]."""
+    """Bid + ask at one instrument's fills, holes filled as the module says, (n,) [half ticks]."""
     mid2, known = fills["mid2"].copy(), fills["mid2"] != NO_PRICE
-    source = np.maximum.accumulate(np.where(known, np.arange(fills.size), -1)) if fills.size else mid2
+    source = (
+        np.maximum.accumulate(np.where(known, np.arange(fills.size), -1)) if fills.size else mid2
+    )
     return np.where(source >= 0, mid2[source], 2 * fills["price"]) if fills.size else mid2
 
 
 def last_mark2(samples: Rows, mid2: Int) -> int:
-    """Bid + ask of the last sample with two sides, else at the last fill [half ticks]; 0: nothing to mark."""
+    """Bid + ask of the last sample with two sides, else at the last fill, else 0 [half ticks]."""
     two_sided = np.flatnonzero((samples["bid"] != NO_PRICE) & (samples["ask"] != NO_PRICE))
     if two_sided.size:
         last = samples[two_sided[-1]]
@@ -143,20 +151,27 @@ def notional(facts: InstrumentFacts, price: Int, lots: Int) -> Float:
 def spread_gain(facts: InstrumentFacts, fills: Rows) -> Float:
     """What each fill of one instrument gave against the mid, (n,) float64 [settlement currency]."""
     signed, mid2, price = signed_lots(fills), fill_mid2(fills), fills["price"]
+    gain: Float
     if facts.spec.inverse:
-        return signed * facts.inverse_value_e9 * (1.0 / price - 2.0 / mid2) / MONEY_PER_UNIT
-    return signed * (mid2 - 2 * price) * (facts.tick_value_e9 / 2 / MONEY_PER_UNIT)
+        gain = signed * (facts.inverse_value_e9 / MONEY_PER_UNIT) * (1.0 / price - 2.0 / mid2)
+    else:
+        gain = signed * (mid2 - 2 * price) * (facts.tick_value_e9 / 2 / MONEY_PER_UNIT)
+    return gain
 
 
-def _linear(facts: InstrumentFacts, price: Int, signed: Int, mid2: Int, mark2: int) -> tuple[int, int]:
+def _linear(
+    facts: InstrumentFacts, price: Int, signed: Int, mid2: Int, mark2: int
+) -> tuple[int, int]:
     moves = np.diff(mid2, append=mark2)
     spread = int((signed * (mid2 - 2 * price)).sum())
     inventory = int((np.cumsum(signed) * moves).sum())
-    # Python's integers from here on: lots * half ticks fit 64 bits, times the tick value they may not.
+    # Python integers from here on: times the tick value, 64 bits may not be enough.
     return spread * facts.tick_value_e9, inventory * facts.tick_value_e9
 
 
-def _inverse(facts: InstrumentFacts, price: Int, signed: Int, mid2: Int, mark2: int) -> tuple[int, int]:
+def _inverse(
+    facts: InstrumentFacts, price: Int, signed: Int, mid2: Int, mark2: int
+) -> tuple[int, int]:
     if not signed.size:
         return 0, 0
     worth = -2.0 / np.append(mid2, mark2)  # of one lot, over inverse_value_e9

@@ -1,9 +1,10 @@
 """One run as data: what the engine left behind, and the folder that keeps it.
 
-A folder holds `orders.parquet`, `fills.parquet`, `samples.parquet`, `feed_latency.parquet`, `run.json` (the facts
-needed to load it again), `report.json` and `report.html`. The run under the risk-averse queue lies in `bracket/`,
-variants (placebo, other latencies) in `variants/NN-name/`, each in the same form without a report of its own.
-Journal, strategy copy and resolved recipe are put beside them by whoever ran it.
+A folder holds `orders.parquet`, `fills.parquet`, `samples.parquet`, `feed_latency.parquet`,
+`run.json` (the facts needed to load it again), `report.json` and `report.html`. The run under the
+risk-averse queue lies in `bracket/`, variants (placebo, other latencies) in `variants/NN-name/`,
+each in the same form without a report of its own. Journal, strategy copy and resolved recipe are
+put beside them by whoever ran it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class InstrumentFacts:
-    """An instrument and what it costs to trade; fees are rates of notional, negative for a rebate."""
+    """An instrument and its fees, as rates of notional; negative for a rebate."""
 
     spec: InstrumentSpec
     maker_fee: float
@@ -45,21 +46,21 @@ class InstrumentFacts:
 
     @property
     def tick_value_e9(self) -> int:
-        """What one lot gains when the price rises by one tick [1e-9 currency]; linear contracts only."""
+        """What one lot gains a tick [1e-9 currency]; linear contracts only."""
         spec = self.spec
         if spec.inverse:
             raise ConfigError(f"{spec.name} is an inverse contract: its tick has no constant value")
         value = _exact(spec.tick) * _exact(spec.lot) * _exact(spec.multiplier) * 1_000_000_000
         if value <= 0 or value != value.to_integral_value():
             raise ConfigError(
-                f"{spec.name}: tick * lot * multiplier is {value} times 1e-9 {spec.currency}; money is kept in "
-                f"whole units of 1e-9, so use a larger lot or tick"
+                f"{spec.name}: tick * lot * multiplier is {value} times 1e-9 {spec.currency}; "
+                f"money is kept in whole units of 1e-9, so use a larger lot or tick"
             )
         return int(value)
 
     @property
     def inverse_value_e9(self) -> float:
-        """Lot * multiplier / tick [1e-9 base currency * ticks]: over a price in ticks, one lot's notional."""
+        """Over a price in ticks, one lot's notional [1e-9 base currency * ticks]."""
         spec = self.spec
         return float(_exact(spec.lot) * _exact(spec.multiplier) / _exact(spec.tick) * 1_000_000_000)
 
@@ -85,7 +86,8 @@ class RunData:
         counters: signals, conflated, messages, gaps ...
         feed_latency_ns: int64 sample of `ts_recv - ts_event` over market packets.
         bracket: the same run under the risk-averse queue.
-        variants: the same run changed in one respect, such as `("latency x2", run)` or `("placebo", run)`.
+        variants: the same run changed in one respect, such as `("latency x2", run)` or `("placebo",
+            run)`.
     """
 
     kind: Kind
@@ -157,7 +159,9 @@ class _Facts(msgspec.Struct, kw_only=True):
     variants: list[tuple[str, str]]
 
 
-_SHARED = tuple(name for name in _Facts.__struct_fields__ if name not in ("format", "bracket", "variants"))
+_SHARED = tuple(
+    name for name in _Facts.__struct_fields__ if name not in ("format", "bracket", "variants")
+)
 
 
 def save(run: RunData, folder: Path) -> None:

@@ -1,7 +1,8 @@
 """How good a result is, and how sure: pure functions of an equity path.
 
-No figure here is annualised from a short run. A Sharpe ratio depends on its sampling interval (bid-ask bounce makes
-short intervals look worse or better), so the interval is always stated beside it.
+No figure here is annualised from a short run. A Sharpe ratio depends on its sampling interval
+(bid-ask bounce makes short intervals look worse or better), so the interval is always stated beside
+it.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Drawdown:
 def increments(ts: Int, net: Float, sampling_ns: int, *, origin: int = 0) -> Float:
     """Changes of equity between instants `sampling_ns` apart.
 
-    Pieces shorter than an interval at either end are left out, and so are intervals without a sample: a closed market
-    is no quiet one.
+    Pieces shorter than an interval at either end are left out, and so are intervals without a
+    sample: a closed market is no quiet one.
 
     Args:
         ts: sample times, ascending, (n,) [ns].
@@ -96,7 +97,7 @@ def increments(ts: Int, net: Float, sampling_ns: int, *, origin: int = 0) -> Flo
 
 
 def sharpe(ts: Int, net: Float, sampling_ns: int = SHARPE_SAMPLING_NS) -> Sharpe:
-    """Sharpe ratio per increment from the first sample on, with its t statistic and bootstrap interval."""
+    """Sharpe ratio per increment, with its t statistic and bootstrap intervals."""
     gains = increments(ts, net, sampling_ns, origin=int(ts[0]) if ts.size else 0)
     deviation = float(gains.std(ddof=1)) if gains.size >= MIN_INCREMENTS else 0.0
     if deviation == 0.0:
@@ -126,14 +127,18 @@ def annual(ts: Int, net: Float) -> Annual | None:
     days_a_year = 365 if np.any(weekday >= 5) else 252
     ratio = float(gains.mean() / gains.std(ddof=1))
     return Annual(
-        gains.size, days_a_year, ratio * math.sqrt(days_a_year), ratio * lo_factor(gains, days_a_year)
+        gains.size,
+        days_a_year,
+        ratio * math.sqrt(days_a_year),
+        ratio * lo_factor(gains, days_a_year),
     )
 
 
 def lo_factor(gains: Float, periods: int) -> float:
     """What a per-period Sharpe ratio is multiplied by to span `periods` autocorrelated periods.
 
-    Autocorrelations beyond the Newey-West bandwidth 4 (n / 100)^(2/9) are taken as zero: a sample does not know them.
+    Autocorrelations beyond the Newey-West bandwidth 4 (n / 100)^(2/9) are taken as zero: a sample
+    does not know them.
 
     Args:
         gains: (n,) [currency].
@@ -148,7 +153,7 @@ def lo_factor(gains: Float, periods: int) -> float:
     lags = min(math.floor(4 * (gains.size / 100) ** (2 / 9)), gains.size - 1, periods - 1)
     rho = autocorrelation(gains, lags)
     spread = periods + 2 * float(np.sum((periods - np.arange(1, lags + 1)) * rho))
-    # Strong negative sample autocorrelation can make the sum meaningless; a variance ratio of 0.1 is the floor.
+    # Strong negative autocorrelation in a small sample can push the sum below zero: floor it.
     return periods / math.sqrt(max(spread, 0.1 * periods))
 
 
@@ -161,11 +166,13 @@ def autocorrelation(gains: Float, lags: int) -> Float:
     return np.array([float(centred[k:] @ centred[:-k]) / power for k in range(1, lags + 1)])
 
 
-def block_bootstrap(gains: Float, *, resamples: int = RESAMPLES, seed: int = 20020704) -> tuple[Float, Float]:
+def block_bootstrap(
+    gains: Float, *, resamples: int = RESAMPLES, seed: int = 20020704
+) -> tuple[Float, Float]:
     """Circular block bootstrap of the Sharpe ratio and of the sum.
 
-    Blocks are 2 n^(1/3) long, rounded up. Whole blocks are drawn, so the sum is scaled by n over the length drawn.
-    The seed is fixed: the same run gives the same interval.
+    Blocks are 2 n^(1/3) long, rounded up. Whole blocks are drawn, so the sum is scaled by n over
+    the length drawn. The seed is fixed: the same run gives the same interval.
 
     Args:
         gains: (n,) [currency].
@@ -204,7 +211,8 @@ def drawdown(ts: Int, net: Float) -> Drawdown:
 
 def _block_sums(values: Float, block: int) -> Float:
     wrapped = np.append(0.0, np.cumsum(np.append(values, values[: block - 1])))
-    return wrapped[block:] - wrapped[:-block]
+    sums: Float = wrapped[block:] - wrapped[:-block]
+    return sums
 
 
 def _interval95(draws: Float) -> tuple[float, float] | None:

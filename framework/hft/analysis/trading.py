@@ -60,7 +60,8 @@ class Markout:
     Attributes:
         horizon_ns: 0 is the mid just before the fill.
         fills: fills whose later mid is known.
-        ticks_se: standard error with fills in one horizon-long window taken as one observation, for they share their
+        ticks_se: standard error with fills in one horizon-long window taken as one observation, for
+            they share their
             price move; None with fewer than two windows.
     """
 
@@ -123,12 +124,14 @@ def queue_ahead(fills: Rows) -> dict[str, float | int | None]:
     ahead = fills["ahead_at_accept"][fills["maker"] == 1]
     ahead = ahead[np.isfinite(ahead)]
     names = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "max": 1.0}
-    values = {name: float(np.quantile(ahead, q)) if ahead.size else None for name, q in names.items()}
+    values = {
+        name: float(np.quantile(ahead, q)) if ahead.size else None for name, q in names.items()
+    }
     return {"n": ahead.size, **values}
 
 
 def markouts(fills: Rows) -> list[Markout]:
-    """Mark-outs of one instrument's fills at the fill and at each horizon: side * (mid then - price)."""
+    """Mark-outs of one instrument's fills, side * (mid then - price), at 0 and each horizon."""
     horizons = [(0, fills["mid2"]), *zip(MARKOUT_NS, fills["markout_mid2"].T, strict=True)]
     return [_markout(fills, horizon_ns, mid2) for horizon_ns, mid2 in horizons]
 
@@ -145,7 +148,8 @@ def weighted_mean(values: Float, weights: Float, clusters: Int) -> tuple[float, 
         Mean; standard error, None with a single cluster.
 
     Source:
-        Cluster-robust variance of a weighted mean (Cameron and Miller 2015, eq. 11) with G / (G - 1).
+        Cluster-robust variance of a weighted mean (Cameron and Miller 2015, eq. 11) with G / (G -
+        1).
     """
     total = float(weights.sum())
     mean = float(weights @ values) / total

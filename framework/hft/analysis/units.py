@@ -53,10 +53,11 @@ def amount(value: float | None, *, signed: bool = False) -> str:
     if value is None or not math.isfinite(value):
         return NONE
     size = abs(value)
-    places = 0 if size >= 100_000 else 2 if size >= 1 or size == 0 else 4 if size >= 0.01 else 9
+    if size == 0:
+        return "0.00"
+    places = 0 if size >= 100_000 else 2 if size >= 1 else 4 if size >= 0.01 else 9
     text = f"{value:{'+' if signed else ''},.{places}f}"
-    text = text.rstrip("0").rstrip(".") if places > 4 else text
-    return text.replace("-0.00", "0.00") if text in ("-0.00", "-0") else text
+    return text.rstrip("0").rstrip(".") if places > 4 else text
 
 
 def count(value: float | None) -> str:
