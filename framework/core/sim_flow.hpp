@@ -23,7 +23,7 @@ struct SimInstrument {
   Ticks price0_ticks = 600'000;
   double messages_per_s = 3'000;   ///< orders, cancels and takers, mean while calm
   double alpha_half_life_s = 0.5;
-  double alpha_strength = 0.25;    ///< tilt of aggressive signs at one standard deviation
+  double alpha_strength = 0.3;     ///< tilt of aggressive signs at one standard deviation
   double common_share = 0.5;       ///< of alpha's variance, from a process all instruments share
   double take_share = 0.05;        ///< of messages that are aggressive, while calm
   double depth_orders = 300;       ///< resting orders a side, while calm
