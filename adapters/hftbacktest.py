@@ -62,6 +62,8 @@ _BOTH_SIDES = 3
 class HftbacktestFile:
     """One `.npy` or `.npz` file as a source of EVENT rows."""
 
+    reorders = False
+
     def __init__(self, path: str | Path, spec: InstrumentSpec, *, repair: bool = False) -> None:
         want_spec(spec)
         self.name = str(path)

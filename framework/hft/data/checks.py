@@ -67,7 +67,7 @@ class Report:
     repaired: dict[str, int] = field(default_factory=dict)
     """What a repair changed, by what it did, in rows."""
     least_latency_ns: int | None = None
-    """Smallest `ts_recv - ts_event` of rows that both sides see; None: there was no such row."""
+    """Smallest `ts_recv - ts_event`; None: no rows."""
 
     @property
     def ok(self) -> bool:
@@ -211,9 +211,7 @@ class Checker:
         self._least: int | None = None
 
     def feed(self, events: Events, lines: NDArray[np.int64] | None = None) -> None:
-        """Check the next rows; `lines` are their line numbers in the source file, if it has
-        lines.
-        """
+        """Check the next rows; `lines` are those of the source file."""
         as_events(events)
         for start in range(0, len(events), BLOCK):
             block = events[start : start + BLOCK]
@@ -229,7 +227,7 @@ class Checker:
         for rule, bad_of, say in self._rules:
             self._note(rule, bad_of(e), e, lines, say)
         seen = e["flags"] & SEEN_BY_BOTH
-        self._latency(e, seen == SEEN_BY_BOTH, lines)
+        self._latency(e, lines)
         self._order(e, "ts_event", seen & Flag.SEEN_BY_VENUE != 0, "venue", lines)
         self._order(e, "ts_recv", seen & Flag.SEEN_BY_US != 0, "receiver", lines)
         if self._sequence != "ignore":
@@ -257,14 +255,12 @@ class Checker:
         text = f"{self._where}row {self._rows + at}{line}: {say(e[at])}"
         self._found[rule] = Finding(rule, self._rows + at, count, text, error)
 
-    def _latency(self, e: Events, both: Mask, lines: NDArray[np.int64] | None) -> None:
-        if not both.any():
-            return
+    def _latency(self, e: Events, lines: NDArray[np.int64] | None) -> None:
         latency = e["ts_recv"] - e["ts_event"]
-        least = int(latency[both].min())
+        least = int(latency.min())
         self._least = least if self._least is None else min(self._least, least)
         if least < 0:
-            self._note("latency", both & (latency < 0), e, lines, _say_latency)
+            self._note("latency", latency < 0, e, lines, _say_latency)
 
     def _order(
         self, e: Events, clock: str, seen: Mask, whose: str, lines: NDArray[np.int64] | None

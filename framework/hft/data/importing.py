@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hft.data.checks import Checker, Events, Report, Sequence
 from hft.data.exact import duration
+from hft.data.reorder import Reorder
 from hft.data.repairs import repair as repair_events
 from hft.data.store import Store
 from hft.data.writing import Writer
@@ -52,6 +53,8 @@ class Source(Protocol):
 
     name: str
     spec: InstrumentSpec
+    reorders: bool
+    """Its rows reach us in another order than they happened (reorder.py); else that is refused."""
     counts: dict[str, int]
     """What the last pass met: messages by kind, and what it dropped or changed."""
 
@@ -133,13 +136,13 @@ def _stream(
     source: Source, writer: Writer, shift_ns: int, sequence: Sequence, tick: Tick
 ) -> Report:
     checker = Checker(source.spec, sequence=sequence, source=source.name)
-    batches = source.batches()
+    shifted = _shifted(source, shift_ns)
+    batches = _reordered(shifted, source) if source.reorders else shifted
     for batch in batches:
-        batch.events["ts_recv"] += shift_ns
         checker.feed(batch.events, batch.lines)
         report = checker.report()
         if not report.ok:
-            _refuse(report, batches, shift_ns)
+            _refuse(report, batches)
         writer.add(batch.events)
         tick(writer.rows, batch.done)
     return checker.report()
@@ -147,8 +150,7 @@ def _stream(
 
 def _whole(source: Source, writer: Writer, shift_ns: int, sequence: Sequence, tick: Tick) -> Report:
     held, rows = [], 0
-    for batch in source.batches():
-        batch.events["ts_recv"] += shift_ns
+    for batch in _shifted(source, shift_ns):
         held.append(batch.events)
         rows += len(batch.events)
         tick(rows, batch.done)
@@ -156,7 +158,7 @@ def _whole(source: Source, writer: Writer, shift_ns: int, sequence: Sequence, ti
         return Report()
     events, report = repair_events(np.concatenate(held), source.spec)
     if not report.ok:
-        _refuse(report, iter(()), shift_ns)
+        _refuse(report, iter(()))
     checker = Checker(source.spec, sequence=sequence, source=source.name)
     checker.feed(events)
     checker.report().require()
@@ -164,23 +166,39 @@ def _whole(source: Source, writer: Writer, shift_ns: int, sequence: Sequence, ti
     return report
 
 
-def _refuse(report: Report, rest: Iterator[Batch], shift_ns: int) -> None:
+def _shifted(source: Source, shift_ns: int) -> Iterator[Batch]:
+    for batch in source.batches():
+        batch.events["ts_recv"] += shift_ns
+        yield batch
+
+
+def _reordered(batches: Iterator[Batch], source: Source) -> Iterator[Batch]:
+    reorder, done = Reorder(), 0.0
+    for batch in batches:
+        done = batch.done
+        rows = Batch(*reorder.feed(batch.events, batch.lines), done)
+        if len(rows.events):
+            yield rows
+    yield Batch(*reorder.flush(), done)
+    source.counts |= reorder.counts()
+
+
+def _refuse(report: Report, rest: Iterator[Batch]) -> None:
     """Raise; for a clock that is behind, first read on to say by how much."""
     first = min(report.findings, key=lambda f: f.row)
     if first.rule != "latency":
         report.require()
-    least = min(report.least_latency_ns or 0, _least_latency(rest, shift_ns) or 0)
+    least = min(report.least_latency_ns or 0, _least_latency(rest) or 0)
     raise DataError(
         f"{first.message} by at least {duration(-least)} over the file; "
         "--clock-offset auto, or a duration, corrects it"
     )
 
 
-def _least_latency(batches: Iterator[Batch], shift_ns: int = 0) -> int | None:
+def _least_latency(batches: Iterator[Batch]) -> int | None:
     checker = Checker()
     try:
         for batch in batches:
-            batch.events["ts_recv"] += shift_ns
             checker.feed(batch.events)
     except HftError:
         pass  # the bound is over what could be read; the import itself reports the fault

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hft.data.checks import ROW_RULES, Events, Mask, Report, as_events, check
+from hft.data.reorder import Reorder
+from hft.errors import DataError
 from hft.types import SEEN_BY_BOTH, Flag, InstrumentSpec
 
 
@@ -30,23 +32,20 @@ def repair(
 ) -> tuple[Events, Report]:
     """A copy that passes, and a report of what was changed.
 
-    Rows that break a rule alone are dropped. Rows that came out of order on our clock are sorted by
-    `ts_recv`, equal times in their old order; then a `ts_event` that goes back is raised to the
-    largest one before it. A feed that is already split by side is not sorted: each clock is raised
-    on its own. A negative feed latency stays and is reported: only a clock offset mends it
+    Rows that break a rule alone are dropped. Rows out of order on our clock are sorted by
+    `ts_recv`, equal times in their old order. Rows out of order on the venue's clock are split by
+    side (reorder.py). A negative feed latency stays and is reported: only a clock offset mends it
     (importing.py).
     """
     as_events(events)
     kept, counts = _drop_invalid(events, negative_price=negative_price)
-    both = bool((kept["flags"] & SEEN_BY_BOTH == SEEN_BY_BOTH).all())
-    if both and (np.diff(kept["ts_recv"]) < 0).any():
+    if (np.diff(kept["ts_recv"][kept["flags"] & Flag.SEEN_BY_US != 0]) < 0).any():
+        kept = unsplit(kept)
         counts["rows sorted by ts_recv"] = int(np.count_nonzero(np.diff(kept["ts_recv"]) < 0))
         kept = kept[np.argsort(kept["ts_recv"], kind="stable")]
         set_last(kept)
-    for clock, flag in (("ts_recv", Flag.SEEN_BY_US), ("ts_event", Flag.SEEN_BY_VENUE)):
-        raised = raise_clock(kept, clock, flag)
-        if raised:
-            counts[f"{clock} raised to the one before"] = raised
+    kept, changed = in_order(kept)
+    counts |= changed
     report = check(kept, spec, negative_price=negative_price)
     report.repaired = counts
     return kept, report
@@ -77,12 +76,30 @@ def _hand_on_last(events: Events, bad: Mask, kept: Events) -> None:
     kept["flags"][at[same]] |= np.uint16(Flag.LAST)
 
 
-def raise_clock(events: Events, clock: str, flag: Flag) -> int:
-    """Raise in place each `clock` that goes back among rows with `flag`; returns how many were."""
-    mine = np.flatnonzero(events["flags"] & flag != 0)
-    ts = events[clock][mine]
-    risen = np.maximum.accumulate(ts) if len(ts) else ts
-    raised = int(np.count_nonzero(risen != ts))
-    if raised:
-        events[clock][mine] = risen
-    return raised
+def unsplit(events: Events) -> Events:
+    """Rows in order of arrival, the halves of split rows put together again.
+
+    Raises:
+        DataError: the halves do not pair, so some rows were never seen by one side.
+    """
+    seen = events["flags"] & SEEN_BY_BOTH
+    if (seen == SEEN_BY_BOTH).all():
+        return events
+    sides = (Flag.SEEN_BY_VENUE, Flag.SEEN_BY_US)
+    venue, us = (int(np.count_nonzero(seen == side)) for side in sides)
+    if venue != us:
+        raise DataError(
+            f"{venue:,} rows are seen by the venue alone and {us:,} by us alone: they are no "
+            "pairs, so the feed can neither be sorted nor merged"
+        )
+    whole: Events = events[seen != Flag.SEEN_BY_VENUE].copy()
+    whole["flags"] |= np.uint16(SEEN_BY_BOTH)
+    return whole
+
+
+def in_order(events: Events) -> tuple[Events, dict[str, int]]:
+    """Rows in order on both clocks, late ones split by side, and what was changed."""
+    reorder = Reorder()
+    first, _ = reorder.feed(events.copy())
+    rest, _ = reorder.flush()
+    return np.concatenate([first, rest]), reorder.counts()

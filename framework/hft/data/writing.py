@@ -12,9 +12,9 @@ import numpy as np
 from hft.data import files
 from hft.data.checks import Events, as_events
 from hft.data.files import Form, Meta, ParquetForm, RawForm, RowHash
-from hft.data.repairs import raise_clock
+from hft.data.repairs import in_order, unsplit
 from hft.errors import DataError
-from hft.types import SEEN_BY_BOTH, Flag, InstrumentSpec
+from hft.types import InstrumentSpec
 
 DAY_NS = 86_400_000_000_000
 
@@ -194,17 +194,11 @@ class _Day:
 def merge(chunks: list[Events]) -> tuple[Events, dict[str, int]]:
     """Rows of several feeds of one instrument in one order, by `ts_recv`, the earlier feed first.
 
-    Two feeds rarely interleave on the venue's clock as they do on ours, so `ts_event` is raised
-    where it would go back; the count and the largest step are returned.
+    Two feeds rarely interleave on the venue's clock as they do on ours: late rows are split by
+    side.
     """
-    rows = np.concatenate(chunks)
-    if (rows["flags"] & SEEN_BY_BOTH != SEEN_BY_BOTH).any():
-        raise DataError("a feed with rows split by side cannot be merged with another")
-    rows = rows[np.argsort(rows["ts_recv"], kind="stable")]
-    before = rows["ts_event"].copy()
-    raised = raise_clock(rows, "ts_event", Flag.SEEN_BY_VENUE)
-    most = int((rows["ts_event"] - before).max()) if len(rows) else 0
-    return rows, {"ts_event raised": raised, "raised by at most ns": most}
+    rows = unsplit(np.concatenate(chunks))
+    return in_order(rows[np.argsort(rows["ts_recv"], kind="stable")])
 
 
 def _make_folders(folder: Path) -> list[Path]:
