@@ -1,0 +1,188 @@
+/// Streaming features of one instrument, computed from our local book alone.
+///
+/// Rows are fed as they are applied; a feature costs nothing until something it depends on changes
+/// or the trigger fires. Depth features read a cache of the best levels that is refreshed only when
+/// a row touched one of them (one comparison a row); windows decay exponentially with half-life =
+/// window, because that is exact in O(1) memory where a rolling sum is not. Nothing allocates after
+/// construction, and no libm function is used: the same rows give the same bits on any machine.
+///
+/// The same class serves live, replay and training (`compute_features`), so that a model meets in a
+/// run what it was trained on. Formulas, units and ranges: docs/features.md.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "book.hpp"
+
+namespace hft {
+
+enum class FeatureKind : std::uint8_t {
+  MID = 0,
+  MICRO_PRICE,
+  MICRO_PRICE_MINUS_MID,
+  SPREAD,
+  IMBALANCE,       ///< over `levels`
+  OFI,             ///< over `levels`; window_ns 0: since the trigger last fired
+  TRADE_FLOW,      ///< signed traded lots; window_ns 0: since the trigger last fired
+  TRADE_LOTS,      ///< traded lots, likewise
+  TRADE_COUNT,     ///< prints, likewise
+  VOLATILITY,      ///< of the mid over window_ns
+  MID_RETURN,      ///< mid against the mid window_ns ago
+  DEPTH_LOTS,      ///< log(1 + lots) at level `levels` (1: best) of `side`
+  LEVEL_DISTANCE,  ///< ticks from the mid to level `levels` of `side`
+  SINCE_EVENT,     ///< log(1 + us) since the packet before
+  SINCE_TRADE,     ///< log(1 + us) since the last print
+  SINCE_ROW,       ///< log(1 + us) since the trigger last fired
+  OWN,             ///< computed by an `OwnFeature`
+};
+
+class FeatureSet;
+
+/// What an own feature may read when the trigger fires. Valid during the call only.
+class OwnRow {
+ public:
+  OwnRow(const Book& book, Ts now, double signed_lots, double traded_lots) noexcept
+      : ts(now), signed_lots(signed_lots), traded_lots(traded_lots), book_(book) {}
+
+  Ts ts;
+  double signed_lots;  ///< buyers' less sellers', over the feature's own window
+  double traded_lots;
+  Ticks bid() const noexcept { return book_.bid(); }
+  Ticks ask() const noexcept { return book_.ask(); }
+  double mid() const noexcept;
+  double micro_price() const noexcept;
+  Ticks spread() const noexcept { return ask() - bid(); }
+  Lots depth_lots(int levels) const noexcept;  ///< of both sides together
+
+ private:
+  const Book& book_;
+};
+
+/// A user's feature: one object an instrument, called once a row, in order. May throw.
+struct OwnFeature {
+  virtual ~OwnFeature() = default;
+  virtual double update(const OwnRow& row) = 0;
+  virtual void reset() = 0;  ///< after a gap: back to the initial state
+};
+
+struct FeatureSpec {
+  FeatureKind kind = FeatureKind::MID;
+  int levels = 1;  ///< how many levels, or which one
+  Ns window_ns = 0;
+  Side side = NO_SIDE;
+  bool log = false;  ///< pass on sign(x) * log(1 + |x|)
+  std::string name;
+  std::function<std::unique_ptr<OwnFeature>()> make_own;  ///< OWN only
+};
+
+struct Trigger {
+  enum class Kind : std::uint8_t { PACKET, TOUCH, TRADE, CLOCK };
+  Kind kind = Kind::TOUCH;
+  bool sizes = false;   ///< TOUCH: a change of the best sizes fires too
+  Ns interval_ns = 0;   ///< CLOCK: fires at whole multiples since the epoch
+};
+
+class FeatureSet {
+ public:
+  static constexpr int kMaxLevels = 32;
+  static constexpr int kHalfLivesToWarm = 4;  ///< 94 % of a decaying window is there
+
+  /// Throws std::invalid_argument naming the feature that cannot be computed.
+  FeatureSet(std::vector<FeatureSpec> specs, Trigger trigger);
+
+  /// After the row was applied to the book. Prints flagged OWN are not counted.
+  void on_row(const Event& e, const Book& book) noexcept;
+  /// After a LAST row; true: a new row is in `row()`. Never true while not warm.
+  bool end_packet(const Book& book, Ts now);
+  /// At `next_clock()`; true: a new row is in `row()`.
+  bool on_clock(const Book& book, Ts now);
+  Ts next_clock() const noexcept { return next_clock_; }  ///< kNever: not clocked, or no book yet
+
+  std::span<const double> row() const noexcept { return row_; }
+  Ts row_ts() const noexcept { return row_ts_; }
+  /// Both sides are there and every window has been filled: the next firing gives a row.
+  bool warm() const noexcept { return warm_; }
+  Ns warm_up_ns() const noexcept { return warm_up_ns_; }
+  /// Forgets everything; a row of kind STATUS that says GAP does so by itself.
+  void reset();
+
+  std::size_t size() const noexcept { return specs_.size(); }
+  const std::vector<FeatureSpec>& specs() const noexcept { return specs_; }
+  const Trigger& trigger() const noexcept { return trigger_; }
+
+ private:
+  struct Level {
+    std::int64_t key = kNoKey;
+    Lots lots = 0;
+  };
+  /// A sum whose terms lose half their weight every window; window 0: a plain sum.
+  struct Decayed {
+    double per_ns = 0;  // 1 / window
+    double value = 0;
+    Ts at = 0;
+    double read(Ts now) const noexcept;
+    void add(double term, Ts now) noexcept;
+  };
+  /// The mid at the last kGrid + 1 instants of a grid of window / kGrid.
+  struct MidHistory {
+    static constexpr int kGrid = 64;
+    Ns grid_ns = 0;
+    std::int64_t slot = kNoTime;  // grid instants up to here are filled
+    std::vector<double> mids;
+    void advance(Ts now, double mid_before) noexcept;
+    double before(Ts now) const noexcept;
+  };
+  struct Accumulator {
+    std::size_t feature;
+    FeatureKind kind;
+    int levels;
+    Decayed sum;
+    Decayed lots;  // OWN only: unsigned
+  };
+
+  void refresh(const Book& book, int side) noexcept;
+  void accumulate(const Book& book, Ts now) noexcept;
+  void accumulate_ofi(int side, const Level* before, Ts now) noexcept;
+  void accumulate_mid(Ts now) noexcept;
+  void accumulate_trades(Ts now) noexcept;
+  bool fires(const Book& book) noexcept;
+  bool fire(const Book& book, Ts now);
+  double value(std::size_t i, const Book& book, Ts now);
+  double built_in(std::size_t i, Ts now) const noexcept;
+  double imbalance(int levels) const noexcept;
+  double micro_price() const noexcept;
+  const Level& level(int side, int rank) const noexcept;
+  void restart_sums(Ts now) noexcept;
+  Ns warm_up_of(const FeatureSpec& spec) const noexcept;
+
+  std::vector<FeatureSpec> specs_;
+  Trigger trigger_;
+  int depth_ = 1;  // levels cached a side
+  Ns warm_up_ns_ = 0;
+  std::vector<Level> levels_[2], before_;
+  std::int64_t worst_[2];  // rows at or above this key change the cache
+  bool stale_[2];
+  std::vector<Accumulator> on_ofi_, on_mid_, on_trade_;
+  std::vector<std::size_t> accumulator_of_;  // feature -> its place in one of the three
+  std::vector<MidHistory> histories_;
+  std::vector<std::size_t> history_of_;
+  std::vector<std::unique_ptr<OwnFeature>> own_;
+
+  double packet_signed_ = 0, packet_lots_ = 0;  // prints of the packet at work
+  std::int64_t packet_prints_ = 0;
+  double mid_ = 0;
+  Ticks touch_bid_ = kNoPrice, touch_ask_ = kNoPrice;
+  Lots touch_bid_lots_ = 0, touch_ask_lots_ = 0;
+  Ts started_ = kNoTime, last_packet_ = kNoTime, previous_packet_ = kNoTime;
+  Ts last_trade_ = kNoTime, last_fired_ = kNoTime, next_clock_ = kNever;
+  bool warm_ = false;
+
+  std::vector<double> row_, next_row_;
+  Ts row_ts_ = kNoTime;
+};
+
+}  // namespace hft
