@@ -125,7 +125,7 @@ def refusals(figures: Figures) -> Table:
 def endings(figures: Figures) -> Table:
     """Orders by final state."""
     rows = [[_words(name), count(n)] for name, n in figures["orders"]["endings"].items()]
-    return Table("Orders at the end", ["state", "orders"], rows)
+    return Table("Final states", ["state", "orders"], rows)
 
 
 def variants(figures: Figures) -> Table:
@@ -195,8 +195,7 @@ def _sharpe(account: Figures) -> tuple[str, str, str]:
         )
     low, high = sharpe["ci95"]
     words = (
-        f"{sharpe['increments']} x {span(sharpe['sampling_ns'])}; "
-        f"Sharpe of one {sharpe['ratio']:.3f} [{low:.3f}, {high:.3f}]"
+        f"Sharpe {sharpe['ratio']:.3f} [{low:.3f}, {high:.3f}] per {span(sharpe['sampling_ns'])}"
     )
     return ("t of mean gain", f"{sharpe['t_stat_lo']:.2f}", words)
 
