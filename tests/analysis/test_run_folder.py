@@ -115,3 +115,18 @@ def test_report_gives_frames_and_a_short_line(random_run: RunMaker) -> None:
     assert 'class="hft-report"' in report._repr_html_()
     with pytest.raises(ConfigError, match="orders, fills, samples, equity"):
         report.to_pandas("trades")  # type: ignore[arg-type]
+
+
+def test_a_run_that_failed_before_it_knew_its_instruments_is_kept(tmp_path: Path) -> None:
+    run = RunData(
+        kind="live",
+        name="x",
+        strategy="x.py",
+        instruments=[],
+        status="failed",
+        error="DataError: no",
+    )
+    run_data.save(run, tmp_path)
+    assert_same(run, run_data.load(tmp_path))
+    assert "DataError: no" in (tmp_path / "report.html").read_text()
+    assert str(Report(run)).startswith("live x, failed")

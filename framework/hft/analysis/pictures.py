@@ -110,6 +110,7 @@ def _fills(run: RunData, instrument: int, side: int, maker: int) -> Marks:
     texts = [
         f"order {row['order']}: {row['lots']} @ {at:.10g}, {FillReason(int(row['reason'])).name}"
         for row, at in zip(rows, price, strict=True)
+        if len(rows) <= MAX_TEXTS
     ]
     return Marks(
         f"{'buy' if side > 0 else 'sell'}, {'maker' if maker else 'taker'}",
@@ -117,7 +118,7 @@ def _fills(run: RunData, instrument: int, side: int, maker: int) -> Marks:
         price,
         "buy" if side > 0 else "sell",
         shape,
-        texts=texts if len(texts) <= MAX_TEXTS else (),
+        texts=texts,
     )
 
 
