@@ -26,8 +26,8 @@ void check(const SimInstrument& i) {
     require(ok, of + name + " must be " + right + ", was " + std::to_string(value));
   };
   const auto in = [](double x, double low, double high) { return x >= low && x <= high; };
-  want(i.price0_ticks >= 100 && i.price0_ticks <= 100'000'000, "price0_ticks",
-       static_cast<double>(i.price0_ticks), "100 to 1e8");
+  want(i.price0_ticks >= 1'000 && i.price0_ticks <= 100'000'000, "price0_ticks",
+       static_cast<double>(i.price0_ticks), "1000 to 1e8");
   want(in(i.messages_per_s, 0.1, 1e6), "messages_per_s", i.messages_per_s, "0.1 to 1e6");
   want(in(i.alpha_half_life_s, 0.02, 1e6), "alpha_half_life_s", i.alpha_half_life_s, "0.02 to 1e6");
   want(in(i.alpha_strength, 0, 1), "alpha_strength", i.alpha_strength, "0 to 1");

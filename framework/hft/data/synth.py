@@ -54,7 +54,7 @@ class SynthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     duration_s: Annotated[float, Meta(gt=0)] = 3600.0
     messages_per_s: Annotated[float, Meta(ge=0.1, le=1e6)] = 3000.0
     """Per symbol, while calm; a storm has three to six times as many."""
-    price0_ticks: Annotated[int, Meta(ge=100, le=100_000_000)] = 600_000
+    price0_ticks: Annotated[int, Meta(ge=1000, le=100_000_000)] = 600_000
     tick: Annotated[float, Meta(gt=0)] = 0.1
     lot: Annotated[float, Meta(gt=0)] = 0.001
     currency: str = "USDT"
