@@ -1,7 +1,8 @@
 """Synthetic markets: seeded, order by order, with a weak signal that fades within a second.
 
 The flow, its signal and what was measured of it are described in docs/synthetic-market.md; the
-generator is framework/core/sim_market.hpp. The same config gives the same bytes on every machine.
+generator is framework/core/sim_market.hpp. The same config gives the same bytes in any
+process.
 """
 
 from __future__ import annotations
