@@ -14,12 +14,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "book.hpp"
+#include "smooth_math.hpp"
 
 namespace hft {
 
+/// The order is that of `kFeatureNames` in features.cpp.
 enum class FeatureKind : std::uint8_t {
   MID = 0,
   MICRO_PRICE,
@@ -40,7 +43,8 @@ enum class FeatureKind : std::uint8_t {
   OWN,             ///< computed by an `OwnFeature`
 };
 
-class FeatureSet;
+FeatureKind feature_kind_of(std::string_view name);  ///< throws std::invalid_argument
+std::string_view feature_kind_name(FeatureKind kind) noexcept;
 
 /// What an own feature may read when the trigger fires. Valid during the call only.
 class OwnRow {
@@ -95,7 +99,7 @@ class FeatureSet {
   FeatureSet(std::vector<FeatureSpec> specs, Trigger trigger);
 
   /// After the row was applied to the book. Prints flagged OWN are not counted.
-  void on_row(const Event& e, const Book& book) noexcept;
+  void on_row(const Event& e) noexcept;
   /// After a LAST row; true: a new row is in `row()`. Never true while not warm.
   bool end_packet(const Book& book, Ts now);
   /// At `next_clock()`; true: a new row is in `row()`.
@@ -124,64 +128,72 @@ class FeatureSet {
     double per_ns = 0;  // 1 / window
     double value = 0;
     Ts at = 0;
-    double read(Ts now) const noexcept;
-    void add(double term, Ts now) noexcept;
+    double read(Ts now) const noexcept {
+      return per_ns == 0 ? value : value * exp2_down(static_cast<double>(now - at) * per_ns);
+    }
+    void add(double term, Ts now) noexcept {
+      value = read(now) + term;
+      at = now;
+    }
   };
-  /// The mid at the last kGrid + 1 instants of a grid of window / kGrid.
-  struct MidHistory {
-    static constexpr int kGrid = 64;
-    Ns grid_ns = 0;
-    std::int64_t slot = kNoTime;  // grid instants up to here are filled
-    std::vector<double> mids;
-    void advance(Ts now, double mid_before) noexcept;
-    double before(Ts now) const noexcept;
-  };
-  struct Accumulator {
-    std::size_t feature;
+  struct WindowSum {
     FeatureKind kind;
     int levels;
     Decayed sum;
-    Decayed lots;  // OWN only: unsigned
+    Decayed lots;  // OWN: traded lots beside signed ones
+  };
+  /// The mid at the instants of a grid of window / kGrid.
+  struct MidHistory {
+    static constexpr std::int64_t kGrid = 64, kSlots = 128;
+    Ns grid_ns = 0;
+    std::int64_t filled = 0;  // instants up to this one are known
+    std::vector<double> mids;
+    void start(Ts now) noexcept { filled = now / grid_ns; }
+    void advance(Ts now, double mid_before) noexcept;
+    double mid_at(Ts ts) const noexcept { return mids[slot(ts / grid_ns)]; }
+    static std::size_t slot(std::int64_t instant) noexcept {
+      return static_cast<std::size_t>(instant) & (kSlots - 1);
+    }
   };
 
-  void refresh(const Book& book, int side) noexcept;
-  void accumulate(const Book& book, Ts now) noexcept;
-  void accumulate_ofi(int side, const Level* before, Ts now) noexcept;
-  void accumulate_mid(Ts now) noexcept;
-  void accumulate_trades(Ts now) noexcept;
-  bool fires(const Book& book) noexcept;
+  void plan(const FeatureSpec& spec);
+  void start(const Book& book, Ts now) noexcept;
+  void follow_book(const Book& book, Ts now) noexcept;
+  void refresh(const Ladder& ladder, int side) noexcept;
+  void add_order_flow(int side, Ts now) noexcept;
+  void move_mid(double mid, Ts now) noexcept;
+  void add_trades(Ts now) noexcept;
+  bool touch_moved(const Book& book) noexcept;
   bool fire(const Book& book, Ts now);
   double value(std::size_t i, const Book& book, Ts now);
   double built_in(std::size_t i, Ts now) const noexcept;
   double imbalance(int levels) const noexcept;
-  double micro_price() const noexcept;
-  const Level& level(int side, int rank) const noexcept;
-  void restart_sums(Ts now) noexcept;
-  Ns warm_up_of(const FeatureSpec& spec) const noexcept;
+  double micro_price_minus_mid() const noexcept;
+  double level_distance(int side, int rank) const noexcept;
 
   std::vector<FeatureSpec> specs_;
   Trigger trigger_;
   int depth_ = 1;  // levels cached a side
   Ns warm_up_ns_ = 0;
   std::vector<Level> levels_[2], before_;
-  std::int64_t worst_[2];  // rows at or above this key change the cache
-  bool stale_[2];
-  std::vector<Accumulator> on_ofi_, on_mid_, on_trade_;
-  std::vector<std::size_t> accumulator_of_;  // feature -> its place in one of the three
+  std::int64_t worst_[2] = {kNoKey, kNoKey};  // rows at or above this key change the cache
+  bool stale_[2] = {true, true};
+  std::vector<WindowSum> sums_;
   std::vector<MidHistory> histories_;
-  std::vector<std::size_t> history_of_;
   std::vector<std::unique_ptr<OwnFeature>> own_;
+  std::vector<std::size_t> part_;  // of feature i: its place in sums_ (OWN too) or histories_
+  std::vector<std::size_t> ofi_, traded_, variance_;  // places in sums_
 
-  double packet_signed_ = 0, packet_lots_ = 0;  // prints of the packet at work
-  std::int64_t packet_prints_ = 0;
+  double packet_signed_ = 0, packet_lots_ = 0, packet_prints_ = 0;  // of the packet at work
   double mid_ = 0;
   Ticks touch_bid_ = kNoPrice, touch_ask_ = kNoPrice;
   Lots touch_bid_lots_ = 0, touch_ask_lots_ = 0;
-  Ts started_ = kNoTime, last_packet_ = kNoTime, previous_packet_ = kNoTime;
-  Ts last_trade_ = kNoTime, last_fired_ = kNoTime, next_clock_ = kNever;
+  Ts started_ = kNoTime;                              // first live, two-sided packet
+  Ts last_packet_ = kNoTime, packet_before_ = kNoTime;
+  Ts last_trade_ = kNoTime, last_fired_ = kNoTime;
+  Ts next_clock_ = kNever;
   bool warm_ = false;
-
-  std::vector<double> row_, next_row_;
+  std::vector<double> row_;
   Ts row_ts_ = kNoTime;
 };
 

@@ -17,8 +17,8 @@ enum class Activation : std::uint8_t { LINEAR = 0, RELU, TANH, SIGMOID, SOFTMAX 
 
 constexpr std::size_t panels(std::size_t units) noexcept { return (units + kPanel - 1) / kPanel; }
 
-/// One LSTM layer as the kernels see it. Panel p holds units [16 p, 16 p + 16): for every input its
-/// 16 weights to gate i, then f, c (candidate) and o. Units beyond `units` have zero weights and stay 0.
+/// Panel p holds units [16 p, 16 p + 16): for every input its 16 weights to gate i, then f, c (the
+/// candidate) and o. Units that only fill a panel have zero weights: their h and c stay 0.
 struct LstmView {
   std::size_t inputs, units;
   const float* kernel;     ///< [panels][inputs][4][16]
@@ -33,18 +33,16 @@ struct DenseView {
   Activation activation;
 };
 
-/// All pointers are 64-byte aligned. `z` is [rows][panels][4][16].
+/// All pointers are 64-byte aligned.
 struct Kernels {
-  /// z = bias + kernel * x for `rows` rows of x, `x_stride` floats apart.
-  void (*lstm_input)(const LstmView&, const float* x, std::size_t x_stride, std::size_t rows,
-                     float* z);
-  /// z = recurrent * h, one row.
-  void (*lstm_recurrent)(const LstmView&, const float* h, float* z);
-  /// Gates of zx + zh; updates c and h in place.
-  void (*lstm_gates)(const LstmView&, const float* zx, const float* zh, float* c, float* h);
-  /// The three above in one pass over the weights, the same bits.
-  void (*lstm_step)(const LstmView&, const float* x, float* c, float* h, float* scratch);
-  void (*dense)(const DenseView&, const float* x, float* y);  ///< y: [panels][16]
+  /// z[rows][panels][4][16] = bias + weights * x; `bias` may be null. Rows of x lie `x_stride` apart.
+  void (*gate_products)(const float* weights, const float* bias, std::size_t panels,
+                        std::size_t inputs, const float* x, std::size_t x_stride, std::size_t rows,
+                        float* z) noexcept;
+  /// From the gates' sums zx + zh: the new c and h, in place.
+  void (*lstm_gates)(std::size_t panels, const float* zx, const float* zh, float* c,
+                     float* h) noexcept;
+  void (*dense)(const DenseView&, const float* x, float* y) noexcept;  ///< y: [panels][16]
 };
 
 /// Best set this CPU has.

@@ -8,6 +8,7 @@
 /// has pushed out of L2 costs four times as much (tests/bench/lstm.py prints both).
 #pragma once
 #include <memory>
+#include <new>
 #include <span>
 #include <variant>
 #include <vector>
@@ -46,6 +47,11 @@ struct Readout {
   double shrink = 1.0;
 };
 
+struct FreeAligned {
+  void operator()(float* p) const noexcept { ::operator delete[](p, std::align_val_t{64}); }
+};
+using AlignedFloats = std::unique_ptr<float[], FreeAligned>;
+
 class Network;
 
 /// Memory of one stream. Made by `Network::state`; fits that network alone.
@@ -55,11 +61,8 @@ class NetworkState {
 
  private:
   friend class Network;
-  struct Free {
-    void operator()(float* p) const noexcept;
-  };
-  std::unique_ptr<float[], Free> block_;
-  std::size_t floats_ = 0;   // h, c and armed products of every layer
+  AlignedFloats block_;
+  std::size_t memory_floats_ = 0;  // h, c of every layer lie first
   bool armed_ = false;
 };
 
@@ -90,18 +93,16 @@ class Network {
  private:
   struct LstmPlan {
     LstmView view;
-    std::size_t h, c, armed;  // offsets in the state's block
+    std::size_t h, c, armed;  // where in a state's block
   };
-  struct DensePlan {
-    DenseView view;
-  };
-  using Plan = std::variant<LstmPlan, DensePlan>;
-  struct Free {
-    void operator()(float* p) const noexcept;
-  };
+  using Plan = std::variant<LstmPlan, DenseView>;
+  class Builder;
 
   Network() = default;
   void scale(const double* features, float* x) const noexcept;
+  const float* forward(NetworkState& state, std::size_t rows) const noexcept;
+  void forward(const LstmPlan& plan, NetworkState& state, const float* x, std::size_t rows,
+               float* y) const noexcept;
   void read_out(const float* y, float* out) const noexcept;
 
   std::size_t inputs_ = 0, classes_ = 0, parameters_ = 0;
@@ -109,9 +110,11 @@ class Network {
   const Kernels* kernels_ = nullptr;
   std::vector<double> mean_, inverse_scale_, move_ticks_;
   double clip_ = 0, shrink_ = 1;
-  std::unique_ptr<float[], Free> weights_;
+  AlignedFloats weights_;
   std::vector<Plan> plans_;
-  std::size_t state_floats_ = 0, row_floats_ = 0, z_floats_ = 0;  // layout of a state's block
+  // A state's block: memory, armed products, two buffers of kBatchRows rows, sums of the gates.
+  std::size_t memory_floats_ = 0, rows_at_[2] = {0, 0}, z_at_ = 0, state_floats_ = 0;
+  std::size_t row_floats_ = 0;
 };
 
 }  // namespace hft

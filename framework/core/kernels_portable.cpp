@@ -1,0 +1,80 @@
+/// Any x86-64 or other CPU, by GCC's vector extension, and the choice among the sets.
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "dense.hpp"
+
+namespace hft {
+namespace {
+
+struct V4 {
+  using T = float __attribute__((vector_size(16)));
+  using Bits = std::uint32_t __attribute__((vector_size(16)));
+  static constexpr std::size_t width = 4;
+  static constexpr std::size_t step_panels = 1, step_regs = 8, batch_regs = 2;
+  static T load(const float* p) { return *reinterpret_cast<const T*>(p); }
+  static void store(float* p, T a) { *reinterpret_cast<T*>(p) = a; }
+  static T set1(float a) { return T{a, a, a, a}; }
+  static T fma(T a, T b, T c) { return a * b + c; }  // rounds twice, unlike the other sets
+  static T add(T a, T b) { return a + b; }
+  static T sub(T a, T b) { return a - b; }
+  static T mul(T a, T b) { return a * b; }
+  static T div(T a, T b) { return a / b; }
+  static T min(T a, T b) { return a < b ? a : b; }
+  static T max(T a, T b) { return a > b ? a : b; }
+  static T exponent(T shifted) { return reinterpret_cast<T>((reinterpret_cast<Bits>(shifted) + 127) << 23); }
+};
+
+bool has(Isa isa) noexcept {
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::AVX512: return __builtin_cpu_supports("avx512f");
+    case Isa::AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Isa::PORTABLE: break;
+  }
+#endif
+  return isa == Isa::PORTABLE;
+}
+
+}  // namespace
+
+const Kernels kKernelsPortable = kKernelsOf<V4>;
+
+Isa best_isa() noexcept {
+  return has(Isa::AVX512) ? Isa::AVX512 : has(Isa::AVX2) ? Isa::AVX2 : Isa::PORTABLE;
+}
+
+Isa default_isa() {
+  const char* pinned = std::getenv("HFT_ISA");
+  return pinned && *pinned ? isa_of(pinned) : best_isa();
+}
+
+std::string_view isa_name(Isa isa) noexcept {
+  switch (isa) {
+    case Isa::AVX512: return "avx512";
+    case Isa::AVX2: return "avx2";
+    case Isa::PORTABLE: break;
+  }
+  return "portable";
+}
+
+Isa isa_of(std::string_view name) {
+  for (const Isa isa : {Isa::PORTABLE, Isa::AVX2, Isa::AVX512})
+    if (isa_name(isa) == name) return isa;
+  throw std::invalid_argument("no instruction set '" + std::string(name) +
+                              "'; there are avx512, avx2, portable");
+}
+
+const Kernels& kernels(Isa isa) {
+  if (!has(isa))
+    throw std::invalid_argument("this CPU has no " + std::string(isa_name(isa)) + "; it has " +
+                                std::string(isa_name(best_isa())));
+#if defined(__x86_64__)
+  if (isa == Isa::AVX512) return kKernelsAvx512;
+  if (isa == Isa::AVX2) return kKernelsAvx2;
+#endif
+  return kKernelsPortable;
+}
+
+}  // namespace hft
