@@ -1,20 +1,31 @@
 #include "features.hpp"
 
 #include <array>
-#include <stdexcept>
+
+#include "errors.hpp"
 
 namespace hft {
 namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
-constexpr std::array<std::string_view, 17> kFeatureNames = {
-    "mid",         "micro_price", "micro_price_minus_mid",
-    "spread",      "imbalance",   "ofi",
-    "trade_flow",  "trade_lots",  "trade_count",
-    "volatility",  "mid_return",  "depth_lots",
-    "level_distance", "since_event", "since_trade",
-    "since_row",   "own"};
+constexpr std::array<std::string_view, 17> kFeatureNames = {"mid",
+                                                            "micro_price",
+                                                            "micro_price_minus_mid",
+                                                            "spread",
+                                                            "imbalance",
+                                                            "ofi",
+                                                            "trade_flow",
+                                                            "trade_lots",
+                                                            "trade_count",
+                                                            "volatility",
+                                                            "mid_return",
+                                                            "depth_lots",
+                                                            "level_distance",
+                                                            "since_event",
+                                                            "since_trade",
+                                                            "since_row",
+                                                            "own"};
 
 double log_us(Ns duration) noexcept {
   return log_one_plus(static_cast<double>(std::max<Ns>(duration, 0)) / 1e3);
@@ -29,7 +40,7 @@ bool needs_window(FeatureKind kind) noexcept {
 }
 
 [[noreturn]] void refuse(const FeatureSpec& spec, const std::string& why) {
-  throw std::invalid_argument("feature '" + spec.name + "': " + why);
+  throw ConfigError("feature '" + spec.name + "': " + why);
 }
 
 void check(const FeatureSpec& spec) {
@@ -37,7 +48,8 @@ void check(const FeatureSpec& spec) {
     refuse(spec, "levels is " + std::to_string(spec.levels) + ", must be 1 to " +
                      std::to_string(FeatureSet::kMaxLevels));
   if (spec.window_ns < 0) refuse(spec, "window is negative");
-  if (needs_window(spec.kind) && spec.window_ns < 1'000) refuse(spec, "needs a window of 1us or more");
+  if (needs_window(spec.kind) && spec.window_ns < 1'000)
+    refuse(spec, "needs a window of 1us or more");
   if (needs_side(spec.kind) && spec.side == NO_SIDE) refuse(spec, "needs a side, BUY or SELL");
   if (spec.kind == FeatureKind::OWN && !spec.make_own) refuse(spec, "has no update function");
 }
@@ -55,7 +67,7 @@ FeatureKind feature_kind_of(std::string_view name) {
     if (kFeatureNames[i] == name) return static_cast<FeatureKind>(i);
   std::string known;
   for (const auto& each : kFeatureNames) known += (known.empty() ? "" : ", ") + std::string(each);
-  throw std::invalid_argument("no feature kind '" + std::string(name) + "'; there are " + known);
+  throw ConfigError("no feature kind '" + std::string(name) + "'; there are " + known);
 }
 
 std::string_view feature_kind_name(FeatureKind kind) noexcept {
@@ -67,7 +79,8 @@ double OwnRow::mid() const noexcept { return 0.5 * static_cast<double>(bid() + a
 double OwnRow::micro_price() const noexcept {
   const auto bid_lots = static_cast<double>(book_.bid_lots());
   const auto ask_lots = static_cast<double>(book_.ask_lots());
-  return mid() + 0.5 * static_cast<double>(spread()) * (bid_lots - ask_lots) / (bid_lots + ask_lots);
+  return mid() +
+         0.5 * static_cast<double>(spread()) * (bid_lots - ask_lots) / (bid_lots + ask_lots);
 }
 
 Lots OwnRow::depth_lots(int levels) const noexcept {
@@ -75,7 +88,8 @@ Lots OwnRow::depth_lots(int levels) const noexcept {
   for (const int s : {BUY, SELL}) {
     const Ladder& ladder = book_.side(s);
     std::int64_t key = ladder.best();
-    for (int i = 0; i < levels && key != kNoKey; ++i, key = ladder.next(key)) total += ladder.at(key);
+    for (int i = 0; i < levels && key != kNoKey; ++i, key = ladder.next(key))
+      total += ladder.at(key);
   }
   return total;
 }
@@ -83,7 +97,7 @@ Lots OwnRow::depth_lots(int levels) const noexcept {
 FeatureSet::FeatureSet(std::vector<FeatureSpec> specs, Trigger trigger)
     : specs_(std::move(specs)), trigger_(trigger) {
   if (trigger_.kind == Trigger::Kind::CLOCK && trigger_.interval_ns <= 0)
-    throw std::invalid_argument("trigger: the clock's interval must be positive");
+    throw ConfigError("trigger: the clock's interval must be positive");
   for (const FeatureSpec& spec : specs_) plan(spec);
   for (auto& side : levels_) side.resize(static_cast<std::size_t>(depth_));
   before_.resize(static_cast<std::size_t>(depth_));
@@ -181,7 +195,8 @@ bool FeatureSet::end_packet(const Book& book, Ts now) {
 
 bool FeatureSet::on_clock(const Book& book, Ts now) {
   next_clock_ = (now / trigger_.interval_ns + 1) * trigger_.interval_ns;
-  packet_before_ = last_packet_;  // at an instant between packets, the packet before is the last one
+  packet_before_ =
+      last_packet_;  // at an instant between packets, the packet before is the last one
   warm_ = book.live() && book.two_sided() && started_ != kNoTime && now - started_ >= warm_up_ns_;
   return fire(book, now);
 }
@@ -217,12 +232,14 @@ void FeatureSet::refresh(const Ladder& ladder, int side) noexcept {
     level = {key, key == kNoKey ? 0 : ladder.at(key)};
     if (key != kNoKey) key = ladder.next(key);
   }
-  worst_[side] = levels_[side].back().key;  // kNoKey where levels are missing: any row may fill them
+  worst_[side] =
+      levels_[side].back().key;  // kNoKey where levels are missing: any row may fill them
   stale_[side] = false;
 }
 
-/// Cont, Kukanov, Stoikov (2014), equation 4, rank by rank. In keys a better price is the larger one
-/// on either side, so that one rule serves both; an absent level is the worst of all, with no lots.
+/// Cont, Kukanov, Stoikov (2014), equation 4, rank by rank. In keys a better price is the larger
+/// one on either side, so that one rule serves both; an absent level is the worst of all, with no
+/// lots.
 void FeatureSet::add_order_flow(int side, Ts now) noexcept {
   const auto& after = levels_[side_index(side)];
   std::array<double, kMaxLevels> flow;
@@ -247,7 +264,8 @@ void FeatureSet::move_mid(double mid, Ts now) noexcept {
   mid_ = mid;
 }
 
-/// An instant at `now` itself stays open: a later packet of the same instant may still move the mid.
+/// An instant at `now` itself stays open: a later packet of the same instant may still move the
+/// mid.
 void FeatureSet::MidHistory::advance(Ts now, double mid_before) noexcept {
   const std::int64_t last = (now - 1) / grid_ns;
   for (std::int64_t k = std::max(filled + 1, last - kSlots + 1); k <= last; ++k)
@@ -262,9 +280,7 @@ void FeatureSet::add_trades(Ts now) noexcept {
       case FeatureKind::TRADE_FLOW: sum.sum.add(packet_signed_, now); break;
       case FeatureKind::TRADE_LOTS: sum.sum.add(packet_lots_, now); break;
       case FeatureKind::TRADE_COUNT: sum.sum.add(packet_prints_, now); break;
-      default:
-        sum.sum.add(packet_signed_, now);
-        sum.lots.add(packet_lots_, now);
+      default: sum.sum.add(packet_signed_, now); sum.lots.add(packet_lots_, now);
     }
   }
   last_trade_ = now;
@@ -303,7 +319,6 @@ double FeatureSet::value(std::size_t i, const Book& book, Ts now) {
   if (spec.kind == FeatureKind::OWN) {
     const WindowSum& sum = sums_[part_[i]];
     x = own_[i]->update(OwnRow(book, now, sum.sum.read(now), sum.lots.read(now)));
-    if (!std::isfinite(x)) refuse(spec, "returned " + std::to_string(x) + ", must be finite");
   } else {
     x = built_in(i, now);
   }
@@ -317,8 +332,7 @@ double FeatureSet::built_in(std::size_t i, Ts now) const noexcept {
     case FeatureKind::MID: return mid_;
     case FeatureKind::MICRO_PRICE: return mid_ + micro_price_minus_mid();
     case FeatureKind::MICRO_PRICE_MINUS_MID: return micro_price_minus_mid();
-    case FeatureKind::SPREAD:
-      return static_cast<double>(-levels_[1][0].key - levels_[0][0].key);
+    case FeatureKind::SPREAD: return static_cast<double>(-levels_[1][0].key - levels_[0][0].key);
     case FeatureKind::IMBALANCE: return imbalance(spec.levels);
     case FeatureKind::OFI:
     case FeatureKind::TRADE_FLOW:

@@ -43,7 +43,7 @@ enum class FeatureKind : std::uint8_t {
   OWN,             ///< computed by an `OwnFeature`
 };
 
-FeatureKind feature_kind_of(std::string_view name);  ///< throws std::invalid_argument
+FeatureKind feature_kind_of(std::string_view name);  ///< throws ConfigError
 std::string_view feature_kind_name(FeatureKind kind) noexcept;
 
 /// What an own feature may read when the trigger fires. Valid during the call only.
@@ -66,7 +66,8 @@ class OwnRow {
   const Book& book_;
 };
 
-/// A user's feature: one object an instrument, called once a row, in order. May throw.
+/// A user's feature: one object an instrument, called once a row, in order. Must return a
+/// finite number; may throw.
 struct OwnFeature {
   virtual ~OwnFeature() = default;
   virtual double update(const OwnRow& row) = 0;
@@ -86,8 +87,8 @@ struct FeatureSpec {
 struct Trigger {
   enum class Kind : std::uint8_t { PACKET, TOUCH, TRADE, CLOCK };
   Kind kind = Kind::TOUCH;
-  bool sizes = false;   ///< TOUCH: a change of the best sizes fires too
-  Ns interval_ns = 0;   ///< CLOCK: fires at whole multiples since the epoch
+  bool sizes = false;  ///< TOUCH: a change of the best sizes fires too
+  Ns interval_ns = 0;  ///< CLOCK: fires at whole multiples since the epoch
 };
 
 class FeatureSet {
@@ -95,8 +96,10 @@ class FeatureSet {
   static constexpr int kMaxLevels = 32;
   static constexpr int kHalfLivesToWarm = 4;  ///< 94 % of a decaying window is there
 
-  /// Throws std::invalid_argument naming the feature that cannot be computed.
+  /// Throws ConfigError naming the feature that cannot be computed.
   FeatureSet(std::vector<FeatureSpec> specs, Trigger trigger);
+  FeatureSet(FeatureSet&&) = default;  // own features have one state each: no copies
+  FeatureSet& operator=(FeatureSet&&) = default;
 
   /// After the row was applied to the book. Prints flagged OWN are not counted.
   void on_row(const Event& e) noexcept;
@@ -188,7 +191,7 @@ class FeatureSet {
   double mid_ = 0;
   Ticks touch_bid_ = kNoPrice, touch_ask_ = kNoPrice;
   Lots touch_bid_lots_ = 0, touch_ask_lots_ = 0;
-  Ts started_ = kNoTime;                              // first live, two-sided packet
+  Ts started_ = kNoTime;  // first live, two-sided packet
   Ts last_packet_ = kNoTime, packet_before_ = kNoTime;
   Ts last_trade_ = kNoTime, last_fired_ = kNoTime;
   Ts next_clock_ = kNever;

@@ -1,8 +1,8 @@
 /// Inner loops of the native network, once per instruction set.
 ///
-/// Weights lie in panels of 16 units, inputs outer and gates in columns, so that every gate sums its
-/// products in one order whatever the vector width: AVX-512 and AVX2 agree to the bit. PORTABLE has
-/// no fused multiply-add and does not; which set ran is therefore part of a run's record.
+/// Weights lie in panels of 16 units, inputs outer and gates in columns, so that every gate sums
+/// its products in one order whatever the vector width: AVX-512 and AVX2 agree to the bit. PORTABLE
+/// has no fused multiply-add and does not; which set ran is therefore part of a run's record.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,8 @@ struct DenseView {
 
 /// All pointers are 64-byte aligned.
 struct Kernels {
-  /// z[rows][panels][4][16] = bias + weights * x; `bias` may be null. Rows of x lie `x_stride` apart.
+  /// z[rows][panels][4][16] = bias + weights * x; `bias` may be null. Rows of x lie `x_stride`
+  /// apart.
   void (*gate_products)(const float* weights, const float* bias, std::size_t panels,
                         std::size_t inputs, const float* x, std::size_t x_stride, std::size_t rows,
                         float* z) noexcept;
@@ -48,11 +49,11 @@ struct Kernels {
 /// Best set this CPU has.
 Isa best_isa() noexcept;
 /// The set new networks use: HFT_ISA (avx512, avx2, portable) if set, else the best.
-/// Throws std::invalid_argument where HFT_ISA names no set or one this CPU lacks.
+/// Throws ConfigError where HFT_ISA names no set or one this CPU lacks.
 Isa default_isa();
 std::string_view isa_name(Isa isa) noexcept;
-Isa isa_of(std::string_view name);  ///< throws std::invalid_argument
-const Kernels& kernels(Isa isa);    ///< throws std::invalid_argument where the CPU lacks it
+Isa isa_of(std::string_view name);  ///< throws ConfigError
+const Kernels& kernels(Isa isa);    ///< throws ConfigError where the CPU lacks it
 
 extern const Kernels kKernelsPortable, kKernelsAvx2, kKernelsAvx512;
 

@@ -1,9 +1,9 @@
 /// Any x86-64 or other CPU, by GCC's vector extension, and the choice among the sets.
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 
 #include "dense.hpp"
+#include "errors.hpp"
 
 namespace hft {
 namespace {
@@ -23,7 +23,9 @@ struct V4 {
   static T div(T a, T b) { return a / b; }
   static T min(T a, T b) { return a < b ? a : b; }
   static T max(T a, T b) { return a > b ? a : b; }
-  static T exponent(T shifted) { return reinterpret_cast<T>((reinterpret_cast<Bits>(shifted) + 127) << 23); }
+  static T exponent(T shifted) {
+    return reinterpret_cast<T>((reinterpret_cast<Bits>(shifted) + 127) << 23);
+  }
 };
 
 bool has(Isa isa) noexcept {
@@ -62,14 +64,14 @@ std::string_view isa_name(Isa isa) noexcept {
 Isa isa_of(std::string_view name) {
   for (const Isa isa : {Isa::PORTABLE, Isa::AVX2, Isa::AVX512})
     if (isa_name(isa) == name) return isa;
-  throw std::invalid_argument("no instruction set '" + std::string(name) +
-                              "'; there are avx512, avx2, portable");
+  throw ConfigError("no instruction set '" + std::string(name) +
+                    "'; there are avx512, avx2, portable");
 }
 
 const Kernels& kernels(Isa isa) {
   if (!has(isa))
-    throw std::invalid_argument("this CPU has no " + std::string(isa_name(isa)) + "; it has " +
-                                std::string(isa_name(best_isa())));
+    throw ConfigError("this CPU has no " + std::string(isa_name(isa)) + "; it has " +
+                      std::string(isa_name(best_isa())));
 #if defined(__x86_64__)
   if (isa == Isa::AVX512) return kKernelsAvx512;
   if (isa == Isa::AVX2) return kKernelsAvx2;

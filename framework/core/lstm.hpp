@@ -7,6 +7,8 @@
 #pragma once
 #include "kernels.hpp"
 
+#define HFT_UNROLL _Pragma("GCC unroll 16")
+
 namespace hft {
 
 /// exp(x) for |x| <= 87; error below 2 ulp. 2^n comes out of the magic sum's low mantissa bits.
@@ -43,30 +45,34 @@ inline typename V::T vtanh(typename V::T x) noexcept {
 }
 
 /// z[row][block] = bias + sum over k of w[k] * x[row][k], k ascending: `Regs` vectors of `Panels`
-/// panels for `Rows` rows stay in registers over the whole sum.
+/// panels for `Rows` rows stay in registers over the whole sum: at -O2 only if the loops are
+/// unrolled.
 template <class V, std::size_t Panels, std::size_t Regs, std::size_t Rows>
 inline void gate_block(const float* w, std::size_t panel_floats, const float* bias,
                        std::size_t inputs, const float* x, std::size_t x_stride, float* z,
                        std::size_t z_stride) noexcept {
   constexpr std::size_t kColumns = 4 * kPanel;
   typename V::T sum[Rows][Panels][Regs];
-  for (std::size_t row = 0; row < Rows; ++row)
-    for (std::size_t p = 0; p < Panels; ++p)
-      for (std::size_t r = 0; r < Regs; ++r)
-        sum[row][p][r] =
-            bias ? V::load(bias + p * kColumns + r * V::width) : V::set1(0.0f);
+  HFT_UNROLL
+  for (std::size_t row = 0; row < Rows; ++row) HFT_UNROLL
+  for (std::size_t p = 0; p < Panels; ++p) HFT_UNROLL
+  for (std::size_t r = 0; r < Regs; ++r)
+    sum[row][p][r] = bias ? V::load(bias + p * kColumns + r * V::width) : V::set1(0.0f);
   for (std::size_t k = 0; k < inputs; ++k) {
-    for (std::size_t p = 0; p < Panels; ++p)
-      for (std::size_t r = 0; r < Regs; ++r) {
-        const auto weight = V::load(w + p * panel_floats + k * kColumns + r * V::width);
-        for (std::size_t row = 0; row < Rows; ++row)
-          sum[row][p][r] = V::fma(weight, V::set1(x[row * x_stride + k]), sum[row][p][r]);
-      }
+    HFT_UNROLL
+    for (std::size_t p = 0; p < Panels; ++p) HFT_UNROLL
+    for (std::size_t r = 0; r < Regs; ++r) {
+      const auto weight = V::load(w + p * panel_floats + k * kColumns + r * V::width);
+      HFT_UNROLL
+      for (std::size_t row = 0; row < Rows; ++row)
+        sum[row][p][r] = V::fma(weight, V::set1(x[row * x_stride + k]), sum[row][p][r]);
+    }
   }
-  for (std::size_t row = 0; row < Rows; ++row)
-    for (std::size_t p = 0; p < Panels; ++p)
-      for (std::size_t r = 0; r < Regs; ++r)
-        V::store(z + row * z_stride + p * kColumns + r * V::width, sum[row][p][r]);
+  HFT_UNROLL
+  for (std::size_t row = 0; row < Rows; ++row) HFT_UNROLL
+  for (std::size_t p = 0; p < Panels; ++p) HFT_UNROLL
+  for (std::size_t r = 0; r < Regs; ++r)
+    V::store(z + row * z_stride + p * kColumns + r * V::width, sum[row][p][r]);
 }
 
 template <class V, std::size_t Panels, std::size_t Regs, std::size_t Rows>

@@ -135,7 +135,8 @@ class Network::Builder {
   float* at_ = nullptr;
 };
 
-std::shared_ptr<const Network> Network::build(const Scaler& scaler, const std::vector<Layer>& layers,
+std::shared_ptr<const Network> Network::build(const Scaler& scaler,
+                                              const std::vector<Layer>& layers,
                                               const Readout& readout, Isa isa) {
   std::shared_ptr<Network> network(new Network());
   require(!layers.empty() && !scaler.mean.empty(), "network", "needs inputs and a layer");
@@ -197,8 +198,8 @@ void Network::arm(NetworkState& state) const noexcept {
 
 void Network::scale(const double* features, float* x) const noexcept {
   for (std::size_t i = 0; i < inputs_; ++i)
-    x[i] = static_cast<float>(
-        std::clamp((features[i] - mean_[i]) * inverse_scale_[i], -clip_, clip_));
+    x[i] =
+        static_cast<float>(std::clamp((features[i] - mean_[i]) * inverse_scale_[i], -clip_, clip_));
 }
 
 /// Layer by layer over the rows, which share each layer's pass over its input weights.

@@ -73,7 +73,8 @@ class Network {
 
   /// Throws std::invalid_argument naming the layer and the shape that does not fit, or the value
   /// that is not finite.
-  static std::shared_ptr<const Network> build(const Scaler& scaler, const std::vector<Layer>& layers,
+  static std::shared_ptr<const Network> build(const Scaler& scaler,
+                                              const std::vector<Layer>& layers,
                                               const Readout& readout = {}, Isa isa = default_isa());
 
   std::size_t inputs() const noexcept { return inputs_; }

@@ -1,6 +1,6 @@
-/// exp2, log in plain double arithmetic: libm's versions change with the machine and the library, and
-/// then a journal recorded on one host could not be verified on another. Needs -ffp-contract=off.
-/// Error below 3e-16 relative (exp2), 3e-16 absolute (log).
+/// exp2, log in plain double arithmetic: libm's versions change with the machine and the library,
+/// and then a journal recorded on one host could not be verified on another. Needs
+/// -ffp-contract=off. Error below 3e-16 relative (exp2), 3e-16 absolute (log).
 #pragma once
 #include <array>
 #include <bit>
