@@ -1,0 +1,51 @@
+/// `hft._core`: one `init_<subject>` a file; a subject whose classes are another's arguments comes
+/// before it, or the stub would name C++ types.
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <stdexcept>
+
+#include "../errors.hpp"
+
+namespace nb = nanobind;
+
+namespace hft {
+
+void init_features(nb::module_& m);
+void init_network(nb::module_& m);
+void init_sim(nb::module_& m);
+
+namespace {
+
+/// Imported at the throw: `hft` itself imports this module while it loads.
+void raise(const char* python_class, const std::exception& e) {
+  PyErr_SetString(nb::module_::import_("hft.errors").attr(python_class).ptr(), e.what());
+}
+
+void translate(const std::exception_ptr& thrown, void* /*payload*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const ConfigError& e) {
+    raise("ConfigError", e);
+  } catch (const DataError& e) {
+    raise("DataError", e);
+  } catch (const OrderError& e) {
+    raise("OrderError", e);
+  } catch (const CoreError& e) {
+    raise("CoreError", e);
+  } catch (const std::invalid_argument& e) {  // what a constructor says of its configuration
+    raise("ConfigError", e);
+  }
+}
+
+}  // namespace
+
+}  // namespace hft
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ core of hft.";
+  nb::register_exception_translator(hft::translate);
+  hft::init_features(m);
+  hft::init_network(m);
+  hft::init_sim(m);
+}
