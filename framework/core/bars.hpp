@@ -1,0 +1,51 @@
+/// Bars built from prints on a fixed grid of our clock; a bar without prints is not made.
+#pragma once
+#include <algorithm>
+
+#include "event.hpp"
+
+namespace hft {
+
+struct Bar {
+  Ts ts_open = kNoTime, ts_close = kNoTime;  ///< grid instants around it
+  Ticks open = 0, high = 0, low = 0, close = 0;
+  Lots lots = 0, buy_lots = 0;  ///< all prints, and those with a buyer as aggressor
+  std::int64_t prints = 0;
+  InstrumentId instrument = 0;
+};
+
+class BarBuilder {
+ public:
+  BarBuilder() = default;
+  explicit BarBuilder(Ns interval_ns) : interval_(interval_ns) {}
+
+  Ts due() const noexcept { return bar_.prints > 0 ? bar_.ts_close : kNever; }
+
+  void add(const Event& e, Ts now) noexcept {
+    if (bar_.prints == 0) {
+      bar_ = {};
+      bar_.instrument = e.instrument;
+      bar_.ts_open = now - now % interval_;
+      bar_.ts_close = bar_.ts_open + interval_;
+      bar_.open = bar_.high = bar_.low = e.price;
+    }
+    bar_.high = std::max(bar_.high, e.price);
+    bar_.low = std::min(bar_.low, e.price);
+    bar_.close = e.price;
+    bar_.lots += e.qty;
+    if (e.side == BUY) bar_.buy_lots += e.qty;
+    ++bar_.prints;
+  }
+
+  Bar take() noexcept {
+    const Bar done = bar_;
+    bar_.prints = 0;
+    return done;
+  }
+
+ private:
+  Ns interval_ = 0;
+  Bar bar_;
+};
+
+}  // namespace hft

@@ -1,0 +1,645 @@
+#include "engine.hpp"
+
+#include <chrono>
+
+namespace hft {
+
+namespace {
+
+constexpr std::int64_t kFeedSampleEvery = 64;
+constexpr std::size_t kShelf = 4096;
+
+/// Adds the time until it dies to `ns`, when asked to.
+class StageTimer {
+ public:
+  StageTimer(bool on, Ns& ns) noexcept : ns_(on ? &ns : nullptr) {
+    if (ns_) start_ = std::chrono::steady_clock::now();
+  }
+  ~StageTimer() {
+    if (ns_) *ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+  }
+  StageTimer(const StageTimer&) = delete;
+  StageTimer& operator=(const StageTimer&) = delete;
+
+ private:
+  Ns* ns_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+Engine::Engine(std::vector<Instrument> instruments, EngineConfig config, StrategyPort& port)
+    : markets_(instruments.size()), config_(config), port_(&port), risk_(config.risk) {
+  for (std::size_t i = 0; i < instruments.size(); ++i) markets_[i].inst = std::move(instruments[i]);
+}
+
+void Engine::make_bars(Ns interval_ns) {
+  for (Market& m : markets_) {
+    m.bars = BarBuilder(interval_ns);
+    m.makes_bars = true;
+  }
+}
+
+void Engine::start(Ts now) {
+  enter(now);
+  const std::uint32_t need = WANTS_BOOK | WANTS_TRADE | WANTS_BAR | WANTS_FEATURES | WANTS_DATA | WANTS_GAP;
+  wants_packets_ = (port_->wants & need) != 0;
+  for (const Market& m : markets_) {
+    wants_packets_ |= !m.sources.empty();
+    for (const Source& s : m.sources) has_clocks_ |= s.features->trigger().kind == Trigger::Kind::CLOCK;
+  }
+  record(RecordKind::START, now, 0, 0, 0, 0, static_cast<std::int64_t>(config_.seed));
+}
+
+template <class F>
+void Engine::call(F&& handler) {
+  handled = true;
+  ++counters.handlers;
+  const StageTimer timer(profile, stages.strategy);
+  handler();
+}
+
+// ---- market -----------------------------------------------------------------------------------------
+
+void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts now) {
+  m.book.apply(e);
+  m.row = row;
+  {
+    const StageTimer timer(profile && !m.sources.empty(), stages.features);
+    for (Source& s : m.sources) s.features->on_row(e);
+  }
+  if ((e.kind == Kind::TRADE && !(e.flags & OWN)) || e.kind == Kind::DATUM) {
+    Event told = e;
+    told.instrument = m.inst.id;  // rows carry their file's number
+    if (m.makes_bars && e.kind == Kind::TRADE) m.bars.add(told, now);
+    if (port_->wants & (e.kind == Kind::TRADE ? WANTS_TRADE : WANTS_DATA)) m.prints.push_back(told);
+  } else if (e.kind == Kind::STATUS && m.book.state == BookState::GAP) {
+    m.ready = false;
+    unsettled_ = true;
+    for (Source& s : m.sources) {
+      s.state.reset();
+      s.rows = 0;
+    }
+  }
+}
+
+void Engine::on_packet(Market& m, Ts now) {
+  enter(now);
+  cause_market_ = &m;
+  if (++counters.packets % kFeedSampleEvery == 0) feed_latency.push_back(m.book.ts_recv - m.book.ts_event);
+  for (const Event& e : m.prints) {
+    if (e.kind == Kind::TRADE) {
+      call([&] { port_->on_trade(e); });
+    } else {
+      call([&] { port_->on_data(e); });
+    }
+  }
+  m.prints.clear();
+  if (!m.sources.empty()) fire_sources(m, now, false);
+  if (port_->wants & WANTS_BOOK && m.book.live()) call([&] { port_->on_book(m.inst.id); });
+  cause_market_ = nullptr;
+}
+
+void Engine::fire_sources(Market& m, Ts now, bool clock) {
+  for (Source& s : m.sources) {
+    bool fired = false;
+    {
+      const StageTimer timer(profile, stages.features);
+      fired = clock ? (s.features->next_clock() <= now && s.features->on_clock(m.book, now))
+                    : s.features->end_packet(m.book, now);
+    }
+    if (!fired) continue;
+    ++counters.rows_features;
+    const auto row = s.features->row();
+    record(RecordKind::ROW, now, m.inst.id, 0, 0, 0, digest(row.data(), row.size()), s.model);
+    if (s.network) infer(m, s, now);
+    if (s.publish_rows) {
+      row_market_ = &m;
+      row_source_ = &s;
+      call([&] { port_->on_features(m.inst.id); });
+      row_source_ = nullptr;
+      row_market_ = nullptr;
+    }
+    if (!m.ready) unsettled_ = true;
+  }
+}
+
+/// The model's state moves over every row; only what it says may be dropped on the way (by the server).
+void Engine::infer(Market& m, Source& s, Ts now) {
+  Signal signal;
+  signal.outputs.resize(s.network->outputs());
+  {
+    const StageTimer timer(profile, stages.inference);
+    s.network->step(s.state, s.features->row().data(), signal.outputs.data());
+  }
+  ++counters.inferences;
+  if (++s.rows <= s.warm_up_rows) return;
+  if (config_.placebo) {  // what it said of some other row of this stream
+    if (s.shelf.size() < kShelf) {
+      s.shelf.push_back(signal.outputs);
+    } else {
+      s.shelf[static_cast<std::size_t>(s.rows) % kShelf] = signal.outputs;
+    }
+    const auto pick = draw_bits(config_.seed, 0x9c0b, m.inst.id, static_cast<std::uint64_t>(s.rows));
+    signal.outputs = s.shelf[pick % s.shelf.size()];
+  }
+  signal.instrument = m.inst.id;
+  signal.model = s.model;
+  signal.ts_features = now;
+  signal.ts_event = m.book.ts_event;
+  signal.ts_recv = m.book.ts_recv;
+  signal.cause_row = m.row;
+  requests.push_back(std::move(signal));
+}
+
+void Engine::on_signal(const Signal& s, Ts now) {
+  enter(now);
+  ++counters.signals;
+  record(RecordKind::SIGNAL, now, s.instrument, 0, 0, static_cast<Lots>(s.model), digest(s.outputs.data(), s.outputs.size()), s.ts_features, s.ts_event);
+  if (!market(s.instrument).book.live()) return;  // the book broke while the model was at work
+  if (!(port_->wants & WANTS_SIGNAL)) return;
+  signal_ = &s;
+  call([&] { port_->on_signal(s); });
+  signal_ = nullptr;
+}
+
+void Engine::settle(Ts now) {
+  if (!unsettled_) [[likely]]
+    return;
+  enter(now);
+  unsettled_ = false;
+  for (Market& m : markets_) {
+    if (m.book.state == BookState::GAP) {
+      if (!m.gap_told) {
+        m.gap_told = true;
+        ++counters.gaps;
+        if (port_->wants & WANTS_GAP) call([&] { port_->on_gap(m.inst.id); });
+      }
+      continue;
+    }
+    m.gap_told = false;
+    if (m.ready) continue;
+    bool warm = m.book.live() && m.book.two_sided();
+    for (const Source& s : m.sources) warm = warm && s.features->warm() && s.rows >= s.warm_up_rows;
+    if (!warm) {
+      if (m.sources.empty()) unsettled_ = true;
+      continue;
+    }
+    m.ready = true;
+    if (port_->wants & WANTS_READY) call([&] { port_->on_ready(m.inst.id); });
+  }
+  while (!refused_.empty()) {
+    std::vector<Order*> refused;
+    refused.swap(refused_);
+    for (Order* o : refused) tell_order(*o);
+  }
+}
+
+// ---- timers, bars, clocks ---------------------------------------------------------------------------
+
+std::uint32_t Engine::every(Ns interval, std::uint32_t if_changed) {
+  if (interval <= 0) throw OrderError("every: the interval must be positive, was " + std::to_string(interval) + " ns");
+  Timer t;
+  t.next = now_ + interval;
+  t.interval = interval;
+  t.if_changed = if_changed;
+  timers_.push_back(t);
+  const auto id = static_cast<std::uint32_t>(timers_.size() - 1);
+  due_.push({t.next, ++timer_seq_, id});
+  return id;
+}
+
+std::uint32_t Engine::at(Ts ts) {
+  Timer t;
+  t.next = std::max(ts, now_);
+  timers_.push_back(t);
+  const auto id = static_cast<std::uint32_t>(timers_.size() - 1);
+  due_.push({t.next, ++timer_seq_, id});
+  return id;
+}
+
+Ts Engine::next_due() const noexcept {
+  Ts ts = due_.empty() ? kNever : due_.top().ts;
+  for (const Market& m : markets_) {
+    if (m.makes_bars) ts = std::min(ts, m.bars.due());
+    if (has_clocks_)
+      for (const Source& s : m.sources) ts = std::min(ts, s.features->next_clock());
+    if (!m.makes_bars && !has_clocks_) break;
+  }
+  return ts;
+}
+
+void Engine::on_due(Ts now) {
+  enter(now);
+  for (Market& m : markets_) {
+    if (!m.makes_bars && !has_clocks_) break;
+    if (m.makes_bars && m.bars.due() <= now && (due_.empty() || m.bars.due() <= due_.top().ts)) {
+      const Bar bar = m.bars.take();
+      record(RecordKind::CLOCK, now, m.inst.id, 0, bar.close, bar.lots, 1);
+      if (port_->wants & WANTS_BAR) call([&] { port_->on_bar(bar); });
+      return;
+    }
+    for (const Source& s : m.sources)
+      if (s.features->next_clock() <= now && (due_.empty() || s.features->next_clock() <= due_.top().ts)) {
+        record(RecordKind::CLOCK, now, m.inst.id);
+        cause_market_ = &m;
+        fire_sources(m, now, true);
+        cause_market_ = nullptr;
+        return;
+      }
+  }
+  if (due_.empty()) return;
+  const Due d = due_.top();
+  due_.pop();
+  fire_timer(d.timer, now);
+}
+
+void Engine::fire_timer(std::uint32_t id, Ts now) {
+  Timer& t = timers_[id];
+  if (!t.alive) return;
+  if (t.interval > 0) {
+    t.next += t.interval;
+    due_.push({t.next, ++timer_seq_, id});
+  } else {
+    t.alive = false;
+  }
+  if (t.if_changed != 0 && !worth_calling(t)) return;
+  record(RecordKind::TIMER, now, 0, 0, 0, 0, id);
+  call([&] { port_->on_timer(id); });
+}
+
+bool Engine::worth_calling(Timer& t) noexcept {
+  if (t.if_changed & TOUCH) {
+    for (Market& m : markets_) {
+      if (m.book.bid() == m.seen_bid && m.book.ask() == m.seen_ask) continue;
+      m.seen_bid = m.book.bid();
+      m.seen_ask = m.book.ask();
+      ++touch_generation_;
+    }
+  }
+  const bool worth = ((t.if_changed & TOUCH) && t.seen_touch != touch_generation_) ||
+                     ((t.if_changed & POSITION) && t.seen_position != position_generation_) ||
+                     ((t.if_changed & ORDERS) && t.seen_orders != order_generation_);
+  t.seen_touch = touch_generation_;
+  t.seen_position = position_generation_;
+  t.seen_orders = order_generation_;
+  return worth;
+}
+
+// ---- orders: what we ask ----------------------------------------------------------------------------
+
+Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
+                      const Signal* cause) {
+  if (lots <= 0) throw OrderError("lots must be positive, was " + std::to_string(lots));
+  if (price == kNoPrice && tif == Tif::POST_ONLY) throw OrderError("a market order cannot be POST_ONLY");
+  Market& m = market(inst);
+  Order& o = orders_.add();
+  OrderRow& r = o.row;
+  r.price = price;
+  r.lots = lots;
+  r.instrument = inst;
+  r.side = static_cast<std::int8_t>(side);
+  r.tif = tif;
+  r.tag = tag;
+  r.parent = parent;
+  r.ahead_at_accept = std::numeric_limits<double>::quiet_NaN();
+  r.ts_decide = now_;
+  r.ts_send = r.ts_arrive = r.ts_ack = r.ts_done = kNoTime;
+  if (cause == nullptr) cause = signal_;
+  if (cause != nullptr) {
+    r.by_signal = 1;
+    r.ts_cause_event = cause->ts_event;
+    r.ts_cause_recv = cause->ts_recv;
+    r.cause_row = cause->cause_row;
+  } else {  // no signal: the newest packet of the instrument that the handler answers
+    const Market& from = cause_market_ != nullptr ? *cause_market_ : m;
+    r.ts_cause_event = from.book.ts_event;
+    r.ts_cause_recv = from.book.ts_recv;
+    r.cause_row = from.row;
+  }
+  const Reason no = risk_.check_new(m.exposure, m.book, side, price, lots, now_);
+  if (no != Reason::NONE) {
+    refuse(o, no);
+    return o;
+  }
+  o.live_index = static_cast<std::uint32_t>(m.live.size());
+  m.live.push_back(&o);
+  ++m.exposure.open_orders;
+  reserve(o, lots);
+  record(RecordKind::NEW, now_, inst, r.id, price, lots, side * 256 + static_cast<int>(tif), tag, parent);
+  send(o, Command::Kind::NEW, price, lots);
+  return o;
+}
+
+bool Engine::cancel(Order& o) {
+  if (!o.alive() || o.cancelling) return false;
+  o.cancelling = true;
+  ++o.requests;
+  o.row.state = OrderState::PENDING_CANCEL;
+  record(RecordKind::CANCEL, now_, o.row.instrument, o.row.id);
+  send(o, Command::Kind::CANCEL, o.row.price, o.row.lots);
+  return true;
+}
+
+bool Engine::replace(Order& o, Ticks price, Lots lots) {
+  if (lots <= 0) throw OrderError("replace: lots must be positive, was " + std::to_string(lots));
+  if (o.is_market()) throw OrderError("replace: order " + std::to_string(o.row.id) + " is a market order");
+  if (!o.alive() || o.cancelling) return false;
+  Market& m = market(o.row.instrument);
+  const Lots leaves = std::max(lots - o.row.cum_lots, Lots{0});
+  const Reason no = risk_.check_replace(m.exposure, m.book, o.row.side, price, leaves, leaves - o.reserved, now_);
+  if (no != Reason::NONE) {
+    record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, price, lots, static_cast<int>(no));
+    ++counters.refused;
+    o.row.reason = no;
+    refused_.push_back(&o);
+    unsettled_ = true;
+    return false;
+  }
+  o.asked_price = price;
+  o.asked_lots = lots;
+  ++o.requests;
+  ++o.row.replaces;
+  o.row.state = OrderState::PENDING_REPLACE;
+  reserve(o, std::max(o.reserved, leaves));
+  record(RecordKind::REPLACE, now_, o.row.instrument, o.row.id, price, lots);
+  send(o, Command::Kind::REPLACE, price, lots);
+  return true;
+}
+
+void Engine::cancel_all(InstrumentId inst, std::int64_t tag) {
+  Market& m = market(inst);
+  for (int s = 0; s < 2; ++s)
+    if (tag < 0) m.targets[s].set = false;
+  for (Order* o : m.live)
+    if (tag < 0 || o->row.tag == tag) cancel(*o);
+}
+
+Order* Engine::flatten(InstrumentId inst) {
+  cancel_all(inst);
+  Market& m = market(inst);
+  Lots position = m.account.position;
+  for (const Order* o : m.live)
+    if (o->flattening) position += o->row.side * o->leaves();
+  if (position == 0) return nullptr;
+  Order& o = submit(inst, position > 0 ? SELL : BUY, std::abs(position), kNoPrice, Tif::IOC, tag_id("flatten"), 0);
+  o.flattening = true;
+  return &o;
+}
+
+void Engine::send(Order& o, Command::Kind kind, Ticks price, Lots lots) {
+  Command c{};
+  c.kind = kind;
+  c.tif = o.row.tif;
+  c.side = o.row.side;
+  c.instrument = o.row.instrument;
+  c.order = o.row.id;
+  c.price = price;
+  c.lots = lots;
+  outbox.push_back(c);
+}
+
+void Engine::refuse(Order& o, Reason reason) {
+  o.row.state = OrderState::REJECTED;
+  o.row.reason = reason;
+  o.row.ts_done = now_;
+  ++counters.refused;
+  record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, o.row.price, o.row.lots, static_cast<int>(reason));
+  refused_.push_back(&o);
+  unsettled_ = true;
+  ++order_generation_;
+}
+
+void Engine::reserve(Order& o, Lots lots) noexcept {
+  market(o.row.instrument).exposure.open_lots[side_index(o.row.side)] += lots - o.reserved;
+  o.reserved = lots;
+}
+
+std::uint32_t Engine::parent_order(InstrumentId inst, int side, Lots lots) {
+  if (lots <= 0) throw OrderError("parent_order: lots must be positive, was " + std::to_string(lots));
+  parents_.push_back({inst, static_cast<std::int8_t>(side), lots, 0});
+  return static_cast<std::uint32_t>(parents_.size() - 1);
+}
+
+std::uint32_t Engine::tag_id(const std::string& tag) {
+  if (tag.empty()) return 0;
+  const auto [it, fresh] = tag_ids_.try_emplace(tag, static_cast<std::uint32_t>(tags_.size()));
+  if (fresh) tags_.push_back(tag);
+  return it->second;
+}
+
+// ---- orders: what the venue answers -----------------------------------------------------------------
+
+void Engine::on_update(const Update& u, Ts now) {
+  enter(now);
+  const std::int64_t how = static_cast<std::int64_t>(u.kind) << 24 | static_cast<std::int64_t>(u.reason) << 16 |
+                           static_cast<std::int64_t>(u.fill_reason) << 8 | (u.maker ? 1 : 0);
+  record(RecordKind::UPDATE, now, u.instrument, u.order, u.price, u.lots, how, u.money, u.ts_venue);
+  Market& m = market(u.instrument);
+  if (u.kind == Update::Kind::FUNDING) {
+    m.account.funding += u.money;
+    ++position_generation_;
+    return;
+  }
+  if (!orders_.has(u.order)) throw CoreError("answer to an order that was never sent: " + std::to_string(u.order));
+  Order& o = orders_[u.order];
+  if (!o.alive()) {
+    ++counters.late_answers;  // a cancel or replace that lost its race is answered after the order's end
+    if (u.kind != Update::Kind::FILL) return;
+  }
+  if (o.row.ts_ack == kNoTime) o.row.ts_ack = now;
+  using K = Update::Kind;
+  switch (u.kind) {
+    case K::ACCEPTED:
+      o.acknowledged = true;
+      o.row.ahead_at_accept = u.ahead;
+      if (o.requests == 0) settle_state(o);
+      break;
+    case K::REJECTED: finish(o, OrderState::REJECTED, u.reason, now); break;
+    case K::FILL: apply_fill(o, u, now); break;
+    case K::CANCELED: finish(o, OrderState::CANCELED, u.reason, now); break;
+    case K::EXPIRED: finish(o, OrderState::EXPIRED, u.reason, now); break;
+    case K::CANCEL_REJECTED:
+      o.cancelling = false;
+      if (--o.requests == 0) settle_state(o);
+      break;
+    case K::REPLACED:
+      o.row.price = u.price;
+      o.row.lots = u.lots;
+      o.row.ahead_at_accept = u.ahead;
+      if (--o.requests == 0) {
+        reserve(o, o.row.lots - o.row.cum_lots);
+        settle_state(o);
+      }
+      break;
+    case K::REPLACE_REJECTED:
+      o.row.reason = u.reason;
+      if (--o.requests == 0) {
+        reserve(o, o.row.lots - o.row.cum_lots);
+        settle_state(o);
+      }
+      break;
+    case K::FUNDING: break;
+  }
+  changed(o);
+  if (u.kind == K::FILL && (port_->wants & WANTS_FILL)) call([&] { port_->on_fill(o, u); });
+  tell_order(o);
+  if (o.quoted) place_again(o);
+}
+
+void Engine::apply_fill(Order& o, const Update& u, Ts now) {
+  Market& m = market(u.instrument);
+  o.row.cum_lots += u.lots;
+  o.row.cum_ticks += u.price * u.lots;
+  m.account.apply(m.inst, o.row.side, u.lots, u.price, u.money);
+  m.exposure.position = m.account.position;
+  ++position_generation_;
+  if (o.row.parent != 0) parents_[o.row.parent].filled += u.lots;
+  if (!o.alive()) return;
+  reserve(o, std::max(o.reserved - u.lots, Lots{0}));
+  if (o.row.cum_lots >= o.row.lots && u.leaves == 0) {
+    finish(o, OrderState::FILLED, Reason::NONE, now);
+  } else if (o.requests == 0) {
+    o.row.state = OrderState::PARTIALLY_FILLED;
+  }
+}
+
+void Engine::settle_state(Order& o) noexcept {
+  o.row.state = o.row.cum_lots > 0 ? OrderState::PARTIALLY_FILLED : o.acknowledged ? OrderState::NEW : OrderState::PENDING_NEW;
+}
+
+void Engine::finish(Order& o, OrderState state, Reason reason, Ts now) {
+  o.row.state = state;
+  o.row.reason = reason;
+  o.row.ts_done = now;
+  reserve(o, 0);
+  Market& m = market(o.row.instrument);
+  m.live.back()->live_index = o.live_index;
+  m.live[o.live_index] = m.live.back();
+  m.live.pop_back();
+  --m.exposure.open_orders;
+  if (o.quoted) std::erase(m.targets[side_index(o.row.side)].orders, &o);
+}
+
+void Engine::changed(Order& o) noexcept {
+  ++order_generation_;
+  ++market(o.row.instrument).order_generation;
+}
+
+void Engine::tell_order(Order& o) {
+  if (port_->wants & WANTS_ORDER) call([&] { port_->on_order(o); });
+}
+
+// ---- target verbs -----------------------------------------------------------------------------------
+
+Ticks Engine::clamp_passive(const Market& m, int side, Ticks price) const noexcept {
+  const std::int64_t key = price * side;
+  const std::int64_t own = m.book.side(side).best(), other = m.book.side(-side).best();
+  if (own != kNoKey) return std::min(key, own) * side;
+  if (other != kNoKey) return std::min(key, -other - 1) * side;
+  return price;
+}
+
+void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step, int levels, Lots lots) {
+  if (step <= 0 && levels > 1) throw OrderError("ladder: the step must be positive, was " + std::to_string(step));
+  if (levels < 1) throw OrderError("ladder: levels must be at least 1, was " + std::to_string(levels));
+  if (lots < 0) throw OrderError("lots must not be negative, was " + std::to_string(lots));
+  Market& m = market(inst);
+  Target& t = m.targets[side_index(side)];
+  if (lots == 0) levels = 0;
+  Ticks first = t.start;
+  if (levels > 0) {
+    if (!(std::abs(start) < 9e15)) throw OrderError("quote: the price must be finite, was " + std::to_string(start));
+    // Outward: a bid down, an ask up, never better than asked for.
+    first = clamp_passive(m, side, static_cast<Ticks>(side == BUY ? std::floor(start) : std::ceil(start)));
+  }
+  if (t.set && t.start == first && t.step == step && t.levels == levels && t.lots == lots && t.seen == m.order_generation) return;
+  t.set = true;
+  t.start = first;
+  t.step = step;
+  t.levels = levels;
+  t.lots = lots;
+  place(m, side);
+  t.seen = m.order_generation;
+}
+
+void Engine::place(Market& m, int side) {
+  Target& t = m.targets[side_index(side)];
+  const auto price_of = [&](int k) { return t.start - side * t.step * k; };
+  const auto wanted = [&](const Order* o) {
+    const std::int64_t away = (t.start - o->row.price) * side;
+    return away >= 0 && away % t.step == 0 && away / t.step < t.levels;
+  };
+  const auto going_to = [](const Order* o) {  // where it will rest if all in flight succeeds
+    return o->row.state == OrderState::PENDING_REPLACE ? o->asked_price : o->row.price;
+  };
+  const bool can_replace = config_.native_replace && config_.moves == Moves::ON_ANSWER;
+
+  std::vector<Ticks> missing;
+  for (int k = 0; k < t.levels; ++k) {
+    const Ticks price = price_of(k);
+    bool held = false;
+    for (const Order* o : t.orders) held |= going_to(o) == price && (config_.moves == Moves::OVERLAP || !o->cancelling);
+    // Two own orders of both sides at one price would trade with each other.
+    for (const Order* o : m.targets[side_index(-side)].orders) held |= o->row.price == price;
+    if (!held) missing.push_back(price);
+  }
+
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < t.orders.size(); ++i) {
+    Order* o = t.orders[i];
+    if (!o->steady()) continue;
+    if (wanted(o)) {
+      if (config_.moves == Moves::ON_ANSWER && o->row.lots - o->row.cum_lots != t.lots && o->row.lots != t.lots && can_replace)
+        replace(*o, o->row.price, o->row.cum_lots + t.lots);
+      continue;
+    }
+    if (can_replace && next < missing.size()) {
+      replace(*o, missing[next++], o->row.cum_lots + t.lots);
+    } else {
+      cancel(*o);
+    }
+  }
+
+  Lots resting = 0;
+  for (const Order* o : t.orders) resting += o->reserved;
+  for (; next < missing.size(); ++next) {
+    if (config_.moves != Moves::OVERLAP) {
+      if (resting + t.lots > t.levels * t.lots) break;  // never more than asked, in flight included
+      resting += t.lots;
+    }
+    Order& o = submit(m.inst.id, side, t.lots, missing[next], Tif::POST_ONLY, 0, 0);
+    if (!o.alive()) break;  // the gate said no: ask again at the next call
+    o.quoted = true;
+    t.orders.push_back(&o);
+  }
+}
+
+/// A move finishes when its cancel is answered. A refusal does not retry: the next call judges anew.
+void Engine::place_again(Order& o) {
+  if (config_.moves != Moves::ON_ANSWER || o.row.state == OrderState::REJECTED) return;
+  Market& m = market(o.row.instrument);
+  Target& t = m.targets[side_index(o.row.side)];
+  if (!t.set || o.row.state == OrderState::FILLED || !m.book.live()) return;
+  if (t.levels > 0) t.start = clamp_passive(m, o.row.side, t.start);
+  place(m, o.row.side);
+  t.seen = ~0ULL;
+}
+
+void Engine::sample(Ts ts) {
+  for (Market& m : markets_) {
+    SampleRow s{};
+    s.ts = ts;
+    s.bid = m.book.bid();
+    s.ask = m.book.ask();
+    s.position = m.account.position;
+    s.equity = m.account.equity(m.inst, m.book.mid2());
+    s.fees = m.account.fees;
+    s.funding = m.account.funding;
+    s.instrument = m.inst.id;
+    s.open_orders = m.exposure.open_orders;
+    samples.push_back(s);
+  }
+}
+
+}  // namespace hft

@@ -1,0 +1,222 @@
+/// The engine: a function from one sequence of stamped inputs to orders and records. It never reads a
+/// clock and never draws a random number, so the same inputs give the same outputs, to the byte, whichever
+/// driver feeds them.
+///
+/// Inputs: `on_row` / `on_packet` (market), `on_update` (order answers), `on_signal` (inference results),
+/// `on_due` (timers, bars, feature clocks). Outputs: `outbox` (commands), `requests` (rows a model answered,
+/// to be published when its time has passed) and the journal. A handler's commands leave when it returns.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "account.hpp"
+#include "book.hpp"
+#include "features.hpp"
+#include "journal.hpp"
+#include "network.hpp"
+#include "order.hpp"
+#include "risk.hpp"
+#include "strategy_port.hpp"
+
+namespace hft {
+
+/// What a target verb does while an order is on its way out.
+enum class Moves : std::uint8_t {
+  ON_ANSWER = 0,  ///< replace where the venue can; else cancel, and the new order follows the answer
+  ON_CALL,        ///< cancel now; the new order waits for the next call of the verb
+  OVERLAP,        ///< cancel and new together: for one round trip more can rest than was asked
+};
+
+struct EngineConfig {
+  RiskLimits risk;
+  Moves moves = Moves::ON_ANSWER;
+  bool native_replace = true;
+  std::uint64_t seed = 1;
+  bool placebo = false;  ///< publish outputs drawn from other rows of the same stream
+};
+
+/// What a target verb was last asked for, on one side of one instrument.
+struct Target {
+  bool set = false;
+  Ticks start = 0;
+  std::int64_t step = 1;
+  int levels = 0;
+  Lots lots = 0;
+  std::uint64_t seen = ~0ULL;  ///< order generation at which everything already stood as asked
+  std::vector<Order*> orders;
+};
+
+/// A features source and the model, if any, that reads it.
+struct Source {
+  std::unique_ptr<FeatureSet> features;
+  std::shared_ptr<const Network> network;  ///< null: rows go to on_features alone
+  NetworkState state;
+  std::uint32_t model = 0;
+  std::int64_t rows = 0, warm_up_rows = 0;
+  bool publish_rows = false;
+  std::vector<std::vector<float>> shelf;  ///< placebo: past outputs
+};
+
+/// One instrument as we know it.
+struct Market {
+  Instrument inst;
+  Book book;
+  std::vector<Source> sources;
+  Account account;
+  Exposure exposure;
+  std::vector<Order*> live;
+  Target targets[2];
+  std::uint64_t order_generation = 0;
+  BarBuilder bars;
+  bool makes_bars = false, ready = false, gap_told = false;
+  std::vector<Event> prints;  ///< of the packet being applied
+  std::int64_t row = -1;      ///< last row applied
+  Ticks seen_bid = kNoPrice, seen_ask = kNoPrice;
+};
+
+struct Parent {
+  InstrumentId instrument;
+  std::int8_t side;
+  Lots lots, filled;
+};
+
+enum Changed : std::uint32_t { TOUCH = 1, POSITION = 2, ORDERS = 4 };
+
+class Engine {
+ public:
+  Engine(std::vector<Instrument> instruments, EngineConfig config, StrategyPort& port);
+
+  // ---- set-up, before the first input
+  void add_source(InstrumentId inst, Source source) { market(inst).sources.push_back(std::move(source)); }
+  void make_bars(Ns interval_ns);
+
+  // ---- inputs
+  void start(Ts now);
+  /// Rows of a packet before its last: state only.
+  void on_row(Market& m, const Event& e, std::int64_t row, Ts now);
+  /// After the packet's last row was given to on_row: triggers and handlers.
+  void on_packet(Market& m, Ts now);
+  /// Rows nobody listens to, in bulk.
+  void apply_quietly(Market& m, const Event& e) noexcept { m.book.apply(e); }
+  void on_update(const Update& u, Ts now);
+  void on_signal(const Signal& s, Ts now);
+  Ts next_due() const noexcept;
+  /// Fires the one timer, bar or clock that `next_due` announced.
+  void on_due(Ts now);
+  /// Tells handlers what became true since: readiness, gaps, refusals by the gate.
+  void settle(Ts now);
+  void stop(Ts now) { record(RecordKind::STOP, now); }
+  /// The clock before the next input.
+  void wake(Ts now) noexcept { now_ = std::max(now_, now); }
+
+  // ---- outputs
+  std::vector<Command> outbox;
+  std::vector<Signal> requests;
+  Journal journal;
+  bool handled = false;  ///< a handler ran since the driver last cleared this
+
+  // ---- what a strategy does
+  Order& submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
+                const Signal* cause = nullptr);
+  bool cancel(Order& o);
+  bool replace(Order& o, Ticks price, Lots lots);
+  void cancel_all(InstrumentId inst, std::int64_t tag = -1);
+  Order* flatten(InstrumentId inst);
+  /// `levels` orders of `lots` from `start` outwards in steps of `step` ticks; 0 lots: pull them all.
+  void ladder(InstrumentId inst, int side, double start, std::int64_t step, int levels, Lots lots);
+  std::uint32_t every(Ns interval, std::uint32_t if_changed);
+  std::uint32_t at(Ts ts);
+  void stop_timer(std::uint32_t timer) { timers_[timer].alive = false; }
+  std::uint32_t parent_order(InstrumentId inst, int side, Lots lots);
+  std::uint32_t tag_id(const std::string& tag);
+
+  // ---- what everybody may read
+  Ts now() const noexcept { return now_; }
+  Market& market(InstrumentId inst) noexcept { return markets_[inst]; }
+  std::vector<Market>& markets() noexcept { return markets_; }
+  Orders& orders() noexcept { return orders_; }
+  const std::vector<Parent>& parents() const noexcept { return parents_; }
+  const std::vector<std::string>& tags() const noexcept { return tags_; }
+  RiskGate& risk() noexcept { return risk_; }
+  bool wants_packets() const noexcept { return wants_packets_; }
+  const Signal* signal() const noexcept { return signal_; }  ///< during on_signal
+  Market* row_market() const noexcept { return row_market_; }  ///< during on_features
+  const Source* row_source() const noexcept { return row_source_; }
+  void sample(Ts ts);
+  std::vector<SampleRow> samples;
+  std::vector<Ns> feed_latency;  ///< of a thinned choice of packets
+
+  struct Counters {
+    std::int64_t packets = 0, rows_features = 0, inferences = 0, signals = 0, handlers = 0, gaps = 0;
+    std::int64_t refused = 0, late_answers = 0;
+  } counters;
+  /// Time spent inside features, networks and handlers [ns], when `profile` is set.
+  struct Stages {
+    Ns features = 0, inference = 0, strategy = 0;
+  } stages;
+  bool profile = false;
+
+ private:
+  struct Timer {
+    Ts next = kNever;
+    Ns interval = 0;
+    std::uint32_t if_changed = 0;
+    std::uint64_t seen_touch = ~0ULL, seen_position = ~0ULL, seen_orders = ~0ULL;
+    bool alive = true;
+  };
+  struct Due {
+    Ts ts;
+    std::uint64_t seq;
+    std::uint32_t timer;
+    bool operator>(const Due& o) const noexcept { return ts != o.ts ? ts > o.ts : seq > o.seq; }
+  };
+
+  template <class F>
+  void call(F&& handler);
+  void enter(Ts now) noexcept { now_ = now; }
+  void record(RecordKind kind, Ts ts, InstrumentId inst = 0, OrderId order = 0, Ticks price = 0, Lots lots = 0,
+              std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) {
+    journal.append({ts, order, price, lots, a, b, c, inst, kind, 0});
+  }
+  void send(Order& o, Command::Kind kind, Ticks price, Lots lots);
+  void refuse(Order& o, Reason reason);
+  void reserve(Order& o, Lots lots) noexcept;
+  void finish(Order& o, OrderState state, Reason reason, Ts now);
+  void settle_state(Order& o) noexcept;
+  void changed(Order& o) noexcept;
+  void tell_order(Order& o);
+  void apply_fill(Order& o, const Update& u, Ts now);
+  void fire_sources(Market& m, Ts now, bool clock);
+  void infer(Market& m, Source& s, Ts now);
+  void place(Market& m, int side);
+  void place_again(Order& o);
+  Ticks clamp_passive(const Market& m, int side, Ticks price) const noexcept;
+  void fire_timer(std::uint32_t id, Ts now);
+  bool worth_calling(Timer& t) noexcept;
+
+  std::vector<Market> markets_;
+  EngineConfig config_;
+  StrategyPort* port_;
+  RiskGate risk_;
+  Orders orders_;
+  std::vector<Order*> refused_;
+  std::vector<Parent> parents_{{}};  // 0: none
+  std::vector<std::string> tags_{""};
+  std::unordered_map<std::string, std::uint32_t> tag_ids_;
+  std::vector<Timer> timers_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::uint64_t timer_seq_ = 0, touch_generation_ = 0, position_generation_ = 0, order_generation_ = 0;
+  Ts now_ = kNoTime;
+  bool wants_packets_ = false, has_clocks_ = false, unsettled_ = true;
+  const Signal* signal_ = nullptr;
+  Market* row_market_ = nullptr;
+  const Source* row_source_ = nullptr;
+  Market* cause_market_ = nullptr;  // whose packet, features or signal the handler answers
+};
+
+}  // namespace hft

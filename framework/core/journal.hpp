@@ -1,0 +1,126 @@
+/// The journal: what went into the engine and what came out, one 64-byte record each, in order.
+///
+/// In replay it holds no market rows (the store has them); live, the rows lie in a second file and a
+/// PACKET record says which. Records are chunked in memory and, when a file is given, written as they
+/// are made into a shared mapping, so that they survive the death of the process.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "event.hpp"
+#include "rng.hpp"
+
+namespace hft {
+
+enum class RecordKind : std::uint16_t {
+  START = 1,   ///< a: seed
+  PACKET,      ///< in: a: first row in the market file, b: rows (live only)
+  UPDATE,      ///< in: order, price, lots; a: kind|reason|fill_reason|maker, b: money, c: ts_venue
+  SIGNAL,      ///< in: a: digest of the outputs, b: ts of the features, c: ts_event of their packet
+  TIMER,       ///< in: a: timer
+  CLOCK,       ///< in: a features clock fired
+  NEW,         ///< out: order, price, lots; a: side|tif, b: tag, c: parent
+  CANCEL,      ///< out
+  REPLACE,     ///< out: order, price, lots
+  REFUSED,     ///< out: the gate said no; a: reason
+  ROW,         ///< out: a features row; a: digest
+  STOP,        ///< in: a: reason
+};
+
+struct Record {
+  Ts ts;  ///< the engine's now
+  OrderId order;
+  Ticks price;
+  Lots lots;
+  std::int64_t a, b, c;
+  InstrumentId instrument;
+  RecordKind kind;
+  std::uint16_t check;  ///< of the rest of the record; tells a torn write
+};
+static_assert(sizeof(Record) == 64);
+
+inline std::uint16_t checksum(const Record& r) noexcept {
+  std::uint64_t words[8];
+  std::memcpy(words, &r, sizeof r);
+  words[7] &= 0x0000ffffffffffffULL;  // all but `check`
+  std::uint64_t h = 0x9e3779b97f4a7c15ULL;
+  for (const std::uint64_t w : words) h = (h ^ w) * 0xff51afd7ed558ccdULL, h ^= h >> 32;
+  return static_cast<std::uint16_t>(h ^ h >> 16);
+}
+
+/// A file that grows by whole mappings: bytes stored are the kernel's at once, so they outlive `kill -9`.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::string& path, std::size_t chunk_bytes = std::size_t{64} << 20);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  bool open() const noexcept { return fd_ >= 0; }
+  void append(const void* bytes, std::size_t size);
+  std::size_t size() const noexcept { return size_; }
+  /// Cuts the file to what was written.
+  void close();
+
+ private:
+  void map_next();
+  int fd_ = -1;
+  std::size_t chunk_ = 0, mapped_at_ = 0, size_ = 0;
+  unsigned char* at_ = nullptr;
+};
+
+class Journal {
+ public:
+  void open(const std::string& path) { file_ = std::make_unique<MappedFile>(path); }
+
+  void append(Record r) {
+    if (file_) [[unlikely]] {
+      r.check = checksum(r);
+      file_->append(&r, sizeof r);
+    }
+    if (!keep) return;
+    if (used_ == kChunk) {
+      chunks_.emplace_back(new Record[kChunk]);
+      used_ = 0;
+    }
+    chunks_.back()[used_++] = r;
+  }
+
+  std::size_t size() const noexcept { return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_; }
+  /// Copies all records, checksums set, to `out` (size() of them).
+  void copy_to(Record* out) const noexcept {
+    for (std::size_t i = 0; i < size(); ++i) {
+      out[i] = chunks_[i / kChunk][i % kChunk];
+      out[i].check = checksum(out[i]);
+    }
+  }
+  void close() {
+    if (file_) file_->close();
+  }
+
+  bool keep = true;  ///< false: the file alone holds the records
+
+ private:
+  static constexpr std::size_t kChunk = 1 << 14;
+  std::vector<std::unique_ptr<Record[]>> chunks_;
+  std::size_t used_ = kChunk;
+  std::unique_ptr<MappedFile> file_;
+};
+
+/// Digest of doubles or floats, bit for bit.
+template <class T>
+std::int64_t digest(const T* values, std::size_t n) noexcept {
+  std::uint64_t h = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &values[i], sizeof(T));
+    h = (h ^ bits) * 0xff51afd7ed558ccdULL;
+    h ^= h >> 32;
+  }
+  return static_cast<std::int64_t>(h);
+}
+
+}  // namespace hft

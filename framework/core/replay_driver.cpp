@@ -1,0 +1,357 @@
+#include "replay_driver.hpp"
+
+#include <chrono>
+
+namespace hft {
+
+namespace {
+
+constexpr std::int64_t kPollEvery = 1 << 12;
+constexpr std::size_t kPrefetchRows = 16;
+
+Ns wall_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues)
+    : engine_(&engine), config_(std::move(config)), listings_(engine.markets().size()), is_active_(engine.markets().size()) {
+  for (std::size_t v = 0; v < venues.size(); ++v) {
+    entries_.push_back({Channel(venues[v].entry), {}});
+    venues_.push_back(std::make_unique<TapeVenue>(static_cast<std::uint32_t>(v), std::move(venues[v]), engine.orders(), fills_));
+    venues_.back()->watch(&horizon_, &stirred_);
+  }
+  for (std::size_t i = 0; i < listings_.size(); ++i) {
+    Instrument& inst = engine.markets()[i].inst;
+    listings_[i].inst = &inst;
+    venues_[inst.venue_id]->list(listings_[i]);
+  }
+}
+
+void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
+  if (inst != streams_.size()) throw CoreError("streams must be added in order of instrument");
+  streams_.push_back(std::move(stream));
+}
+
+std::int64_t ReplayDriver::rows() const noexcept {
+  std::int64_t rows = 0;
+  for (const Stream& s : streams_) rows += std::max(s.venue.row(), s.local.row());
+  return rows;
+}
+
+void ReplayDriver::run() {
+  const Ns began = wall_ns();
+  start_ = kNever;
+  for (Stream& s : streams_) {
+    s.open();
+    start_ = std::min({start_, s.venue.ts, s.local.ts});
+  }
+  if (start_ == kNever) throw DataError("there are no rows to replay");
+  next_sample_ = config_.sample_ns > 0 ? start_ - start_ % config_.sample_ns + config_.sample_ns : kNever;
+  handle(start_, [&] {
+    engine_->start(engine_->now() == kNoTime ? start_ : engine_->now());
+    if (on_start) on_start();
+  });
+  end_ = start_;
+  while (step()) {
+    if (++steps_ % kPollEvery == 0 && poll && !poll(rows())) {
+      interrupted_ = true;
+      break;
+    }
+  }
+  finished_ = true;
+  end_ = std::max(end_, engine_->now());
+  handle(end_, [&] {
+    if (on_stop && !interrupted_) on_stop();
+  });
+  drain();
+  engine_->stop(end_);
+  engine_->sample(end_);
+  total_ns = wall_ns() - began;
+}
+
+/// Delivers the next input; false at the end of the data.
+bool ReplayDriver::step() {
+  Next next = next_input();
+  if (next.what == Input::NONE || next.ts > config_.until) return false;
+  // Timers and samples go on as long as there is market to come, not beyond it.
+  if (next.what >= Input::DUE) {
+    bool more = in_flight();
+    for (std::size_t i = 0; i < streams_.size() && !more; ++i)
+      more = streams_[i].local.ts != kNever || (is_active_[i] && streams_[i].venue.ts != kNever);
+    if (!more) return false;
+  }
+  const bool profile = engine_->profile;
+  const Ns t0 = profile ? wall_ns() : 0;
+  const Ts reached = advance_venues(next.ts);
+  if (reached < next.ts) next = next_input();  // an answer came in between
+  const Ns t1 = profile ? wall_ns() : 0;
+  if (!engine_->wants_packets()) advance_books(next.ts, next.what != Input::UPDATE);
+  if (profile) {
+    venue_ns += t1 - t0;
+    book_ns += wall_ns() - t1;
+  }
+  end_ = next.ts;
+  deliver(next);
+  return true;
+}
+
+ReplayDriver::Next ReplayDriver::next_input() const noexcept {
+  Next next;
+  for (std::uint32_t v = 0; v < venues_.size(); ++v) {
+    const auto& responses = venues_[v]->responses();
+    if (!responses.empty() && responses.front().ts_recv < next.ts) next = {responses.front().ts_recv, Input::UPDATE, v};
+  }
+  if (engine_->wants_packets()) {
+    for (std::uint32_t i = 0; i < streams_.size(); ++i)
+      if (streams_[i].local.ts < next.ts) next = {streams_[i].local.ts, Input::PACKET, i};
+    if (server_.busy && server_.done < next.ts) next = {server_.done, Input::SIGNAL, 0};
+  }
+  const Ts due = engine_->next_due();
+  if (due < next.ts) next = {due, Input::DUE, 0};
+  if (next_sample_ < next.ts) next = {next_sample_, Input::SAMPLE, 0};
+  if (next.what == Input::NONE) {  // only rows that nobody listens to are left
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      const Ts ts = streams_[i].local.ts != kNever ? streams_[i].local.ts
+                    : is_active_[i]                ? streams_[i].venue.ts
+                                                   : kNever;
+      if (ts < next.ts) next = {ts, Input::SAMPLE, 1};
+    }
+    for (std::uint32_t v = 0; v < entries_.size(); ++v)
+      if (!entries_[v].wire.empty() && entries_[v].wire.front().ts_arrive < next.ts)
+        next = {entries_[v].wire.front().ts_arrive, Input::SAMPLE, 1};
+  }
+  return next;
+}
+
+void ReplayDriver::deliver(const Next& next) {
+  switch (next.what) {
+    case Input::UPDATE: {
+      auto& responses = venues_[next.which]->responses();
+      const Update u = responses.front();
+      responses.pop_front();
+      if (u.fill >= 0) fills_[static_cast<std::size_t>(u.fill)].ts_recv = u.ts_recv;
+      handle(u.ts_recv, [&] { engine_->on_update(u, engine_->now()); });
+      break;
+    }
+    case Input::PACKET: apply_packet(next.which); break;
+    case Input::SIGNAL: {
+      const Signal done = std::move(server_.at_work);
+      server_.busy = false;
+      serve(next.ts);
+      handle(next.ts, [&] { engine_->on_signal(done, engine_->now()); });
+      break;
+    }
+    case Input::DUE: handle(next.ts, [&] { engine_->on_due(engine_->now()); }); break;
+    case Input::SAMPLE:
+      if (next.which == 0) {
+        engine_->sample(next.ts);
+        next_sample_ += config_.sample_ns;
+      }
+      break;
+    case Input::NONE: break;
+  }
+}
+
+/// Gives one input to the engine at the time the strategy's thread is free, and sends what came out when
+/// the compute time is over.
+template <class F>
+void ReplayDriver::handle(Ts ts, F&& input) {
+  const Ts begins = std::max(ts, busy_until_);
+  engine_->wake(begins);
+  engine_->handled = false;
+  input();
+  engine_->settle(begins);
+  if (!engine_->handled && engine_->outbox.empty()) return;
+  const Ts leave = begins + config_.compute.at(begins);
+  busy_until_ = leave;
+  if (!engine_->outbox.empty()) dispatch(leave);
+}
+
+void ReplayDriver::dispatch(Ts leave) {
+  for (Command& c : engine_->outbox) {
+    Entry& entry = entries_[engine_->market(c.instrument).inst.venue_id];
+    c.ts_send = leave;
+    c.ts_arrive = entry.channel.deliver(leave);
+    if (c.kind == Command::Kind::NEW) engine_->orders()[c.order].row.ts_send = leave;
+    entry.wire.push_back(c);
+    activate(c.instrument);
+  }
+  engine_->outbox.clear();
+}
+
+// ---- the venue's clock --------------------------------------------------------------------------------
+
+/// Moves every venue that holds something of ours to `until`, or to the first answer on the way.
+Ts ReplayDriver::advance_venues(Ts until) {
+  horizon_ = until;
+  for (;;) {
+    Ts command = kNever;
+    std::uint32_t venue = 0;
+    for (std::uint32_t v = 0; v < entries_.size(); ++v)
+      if (!entries_[v].wire.empty() && entries_[v].wire.front().ts_arrive < command) {
+        command = entries_[v].wire.front().ts_arrive;
+        venue = v;
+      }
+    Ts limit = horizon_;
+    if (active_.size() > 1) {
+      // Several books may answer: an answer made after `next` reaches us no sooner than `next` + the
+      // shortest response, so they may run that far apart.
+      Ts next = command;
+      Ns least = kNever;
+      for (const InstrumentId i : active_) next = std::min(next, streams_[i].venue.ts);
+      for (const auto& v : venues_) least = std::min(least, v->least_response());
+      if (next < limit) limit = std::min(limit, next + least);
+    }
+    const Ts stop = std::min(limit, command);
+    for (std::size_t k = 0; k < active_.size(); ++k) run_rows(active_[k], std::min(stop, horizon_));
+    if (command <= std::min(limit, horizon_)) {
+      const Command c = entries_[venue].wire.front();
+      entries_[venue].wire.pop_front();
+      run_rows(c.instrument, c.ts_arrive);
+      venues_[venue]->on_command(listings_[c.instrument], c);
+      continue;
+    }
+    if (limit >= horizon_) break;
+  }
+  std::erase_if(active_, [&](InstrumentId i) {
+    bool flying = false;
+    for (const Command& c : entries_[listings_[i].inst->venue_id].wire) flying |= c.instrument == i;
+    if (flying || listings_[i].busy()) return false;
+    is_active_[i] = 0;
+    return true;
+  });
+  return horizon_;
+}
+
+void ReplayDriver::run_rows(InstrumentId inst, Ts limit) {
+  Stream& s = streams_[inst];
+  Listing& l = listings_[inst];
+  TapeVenue& venue = *venues_[l.inst->venue_id];
+  for (;;) {
+    const Ts stop = std::min({limit, horizon_, l.next_due});
+    stirred_ = false;
+    while (s.venue.ts <= stop) {
+      if (s.venue.end - s.venue.at > static_cast<std::ptrdiff_t>(kPrefetchRows)) __builtin_prefetch(s.venue.at + kPrefetchRows);
+      venue.on_row(l, *s.venue.at, s.venue.row());
+      s.advance_venue();
+      if (stirred_) [[unlikely]]
+        break;
+    }
+    if (stirred_) continue;
+    if (l.next_due <= std::min(limit, horizon_)) {
+      venue.read_markouts(l, l.next_due);
+      continue;
+    }
+    return;
+  }
+}
+
+/// A venue with nothing of ours may stay behind, but not so far that chunks pile up.
+void ReplayDriver::catch_up(InstrumentId inst, Ts until) {
+  const Stream& s = streams_[inst];
+  if (is_active_[inst] || s.venue.chunk >= s.local.chunk) return;
+  horizon_ = kNever;
+  run_rows(inst, until);
+}
+
+void ReplayDriver::activate(InstrumentId inst) {
+  if (is_active_[inst]) return;
+  is_active_[inst] = 1;
+  active_.push_back(inst);
+}
+
+// ---- our clock ----------------------------------------------------------------------------------------
+
+void ReplayDriver::advance_books(Ts until, bool including) {
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    Stream& s = streams_[i];
+    Market& m = engine_->markets()[i];
+    const Ts stop = including ? until : until - 1;
+    if (s.local.ts > stop) continue;
+    while (s.local.ts <= stop) {
+      engine_->apply_quietly(m, *s.local.at);
+      m.row = s.local.row();
+      s.advance_local();
+    }
+    catch_up(static_cast<InstrumentId>(i), until);
+  }
+}
+
+void ReplayDriver::apply_packet(InstrumentId inst) {
+  Stream& s = streams_[inst];
+  Market& m = engine_->market(inst);
+  const Ts ts = s.local.ts;
+  const Ts now = std::max(ts, busy_until_);
+  const Ns t0 = engine_->profile ? wall_ns() : 0;
+  const Ns features = engine_->stages.features;
+  bool last = false;
+  while (!last && s.local.ts == ts) {  // a packet ends with LAST, or where our clock moves on
+    const Event& e = *s.local.at;
+    last = e.flags & LAST;
+    engine_->on_row(m, e, s.local.row(), now);
+    s.advance_local();
+  }
+  if (engine_->profile) book_ns += wall_ns() - t0 - (engine_->stages.features - features);
+  catch_up(inst, ts);
+  handle(ts, [&] { engine_->on_packet(m, engine_->now()); });
+  if (!engine_->requests.empty()) enqueue(engine_->requests, ts);
+}
+
+// ---- the inference server ------------------------------------------------------------------------------
+
+void ReplayDriver::enqueue(std::vector<Signal>& requests, Ts ts) {
+  for (Signal& r : requests) {
+    const auto same = [&](const Signal& w) { return w.instrument == r.instrument && w.model == r.model; };
+    const auto at = std::find_if(server_.waiting.begin(), server_.waiting.end(), same);
+    if (at == server_.waiting.end()) {
+      server_.waiting.push_back(std::move(r));
+    } else {  // an older row of the same stream still waits: it will never be published
+      *at = std::move(r);
+      ++conflated_;
+    }
+  }
+  requests.clear();
+  if (!server_.busy) serve(ts);
+}
+
+void ReplayDriver::serve(Ts ts) {
+  if (server_.waiting.empty()) return;
+  server_.at_work = std::move(server_.waiting.front());
+  server_.waiting.pop_front();
+  server_.busy = true;
+  server_.done = ts + config_.inference.at(ts);
+}
+
+// ---- the end -------------------------------------------------------------------------------------------
+
+bool ReplayDriver::in_flight() const noexcept {
+  for (const auto& v : venues_)
+    if (!v->responses().empty()) return true;
+  for (const auto& e : entries_)
+    if (!e.wire.empty()) return true;
+  return server_.busy && engine_->wants_packets();
+}
+
+/// The market is over; what was sent still travels, meets the last book and is answered.
+void ReplayDriver::drain() {
+  const std::size_t most = 4 * engine_->orders().size() + 64;
+  for (std::size_t i = 0; i < most; ++i) {
+    Ts ts = kNever;
+    for (const auto& e : entries_)
+      if (!e.wire.empty()) ts = std::min(ts, e.wire.front().ts_arrive);
+    for (const auto& v : venues_)
+      if (!v->responses().empty()) ts = std::min(ts, v->responses().front().ts_recv);
+    if (ts == kNever) return;
+    advance_venues(ts);
+    Next next;
+    for (std::uint32_t v = 0; v < venues_.size(); ++v)
+      if (!venues_[v]->responses().empty() && venues_[v]->responses().front().ts_recv < next.ts)
+        next = {venues_[v]->responses().front().ts_recv, Input::UPDATE, v};
+    if (next.what == Input::UPDATE && next.ts <= std::max(ts, horizon_)) deliver(next);
+    end_ = std::max(end_, engine_->now());
+  }
+}
+
+}  // namespace hft

@@ -1,0 +1,105 @@
+/// Replay: market on two clocks, orders on the wire, inference and handlers that take time.
+///
+/// It runs to the next horizon instead of through one ordered queue: `T` is the earliest of whatever the
+/// engine must hear next. The venue is advanced to T first (an answer made on the way pulls T back), then
+/// our book, then the one input is delivered. Nothing decided at T can reach the venue before T, so the
+/// outputs are those of the total order `(ts, rank, seq)`; one queue entry a row costs five times more.
+///
+/// Ties, in this order: at the venue, tape rows before arriving orders; on our side order answers, market
+/// packets, inference results, timers, samples.
+///
+/// The strategy is a single server: an input that arrives while a handler's compute time runs is handled
+/// when it ends, with `now` raised to that. Commands leave when the compute time is over. Inference is
+/// another server, beside it: it works on one row at a time and keeps the newest waiting row an instrument.
+#pragma once
+#include <functional>
+
+#include "engine.hpp"
+#include "stream.hpp"
+#include "tape_venue.hpp"
+
+namespace hft {
+
+struct ReplayConfig {
+  Latency compute;    ///< a handler call
+  Latency inference;  ///< a model's service time
+  Ns sample_ns = 1'000'000'000;
+  Ts until = kNever;
+};
+
+class ReplayDriver {
+ public:
+  ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues);
+
+  void add_stream(InstrumentId inst, Stream stream);
+
+  /// Called every few thousand steps with rows read so far; returns false to end the run early.
+  std::function<bool(std::int64_t)> poll;
+  /// Called once before the first input and once after the last, inside the engine's clock.
+  std::function<void()> on_start, on_stop;
+
+  void run();
+
+  const std::vector<FillRow>& fills() const noexcept { return fills_; }
+  std::int64_t rows() const noexcept;
+  Ts start_ts() const noexcept { return start_; }
+  Ts end_ts() const noexcept { return end_; }
+  bool interrupted() const noexcept { return interrupted_; }
+  std::int64_t conflated() const noexcept { return conflated_; }
+  const Account& venue_account(InstrumentId inst) const noexcept { return listings_[inst].account; }
+  Ns venue_ns = 0, book_ns = 0, total_ns = 0;  ///< wall time, when the engine profiles
+
+ private:
+  /// What the engine hears next, in order of rank.
+  enum class Input : std::uint8_t { NONE, UPDATE, PACKET, SIGNAL, DUE, SAMPLE };
+  struct Next {
+    Ts ts = kNever;
+    Input what = Input::NONE;
+    std::uint32_t which = 0;
+  };
+  struct Entry {  // commands on their way to one venue
+    Channel channel;
+    std::deque<Command> wire;
+  };
+  struct Server {
+    bool busy = false;
+    Ts done = kNever;
+    Signal at_work;
+    std::deque<Signal> waiting;  // at most one an instrument and model
+  };
+
+  bool step();
+  Next next_input() const noexcept;
+  Ts advance_venues(Ts until);
+  void run_rows(InstrumentId inst, Ts limit);
+  void advance_books(Ts until, bool including);
+  void apply_packet(InstrumentId inst);
+  void deliver(const Next& next);
+  template <class F>
+  void handle(Ts ts, F&& input);
+  void dispatch(Ts leave);
+  void serve(Ts ts);
+  void enqueue(std::vector<Signal>& requests, Ts ts);
+  void activate(InstrumentId inst);
+  void catch_up(InstrumentId inst, Ts until);
+  void drain();
+  bool in_flight() const noexcept;
+
+  Engine* engine_;
+  ReplayConfig config_;
+  std::vector<FillRow> fills_;
+  std::vector<std::unique_ptr<TapeVenue>> venues_;
+  std::vector<Entry> entries_;
+  std::vector<Listing> listings_;
+  std::vector<Stream> streams_;
+  std::vector<InstrumentId> active_;   // listings that hold something of ours
+  std::vector<std::uint8_t> is_active_;
+  Server server_;
+  Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
+  bool stirred_ = false;  // the venue answered while rows ran
+  bool interrupted_ = false;
+  bool finished_ = false;
+  std::int64_t conflated_ = 0, steps_ = 0;
+};
+
+}  // namespace hft

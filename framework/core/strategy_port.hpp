@@ -1,0 +1,52 @@
+/// How the engine calls a strategy. The binding implements it over a Python object; `wants` says which
+/// handlers exist, so that nothing is built for one that does not.
+#pragma once
+#include "bars.hpp"
+#include "event.hpp"
+#include "message.hpp"
+
+namespace hft {
+
+struct Order;
+
+enum Wants : std::uint32_t {
+  WANTS_BOOK = 1,
+  WANTS_TRADE = 2,
+  WANTS_BAR = 4,
+  WANTS_FEATURES = 8,
+  WANTS_SIGNAL = 16,
+  WANTS_DATA = 32,
+  WANTS_ORDER = 64,
+  WANTS_FILL = 128,
+  WANTS_GAP = 256,
+  WANTS_READY = 512,
+};
+
+/// What a model said of one features row, as published to the strategy.
+struct Signal {
+  InstrumentId instrument = 0;
+  std::uint32_t model = 0;
+  Ts ts_features = kNoTime;  ///< our clock when the features row was made
+  Ts ts_event = kNoTime;     ///< venue's time of the packet behind it
+  Ts ts_recv = kNoTime;
+  std::int64_t cause_row = -1;
+  std::vector<float> outputs;
+};
+
+struct StrategyPort {
+  std::uint32_t wants = 0;
+  virtual ~StrategyPort() = default;
+  virtual void on_ready(InstrumentId inst) = 0;
+  virtual void on_book(InstrumentId inst) = 0;
+  virtual void on_trade(const Event& print) = 0;
+  virtual void on_bar(const Bar& bar) = 0;
+  virtual void on_features(InstrumentId inst) = 0;
+  virtual void on_signal(const Signal& signal) = 0;
+  virtual void on_data(const Event& datum) = 0;
+  virtual void on_order(Order& order) = 0;
+  virtual void on_fill(Order& order, const Update& fill) = 0;
+  virtual void on_gap(InstrumentId inst) = 0;
+  virtual void on_timer(std::uint32_t timer) = 0;
+};
+
+}  // namespace hft

@@ -1,0 +1,385 @@
+#include "tape_venue.hpp"
+
+namespace hft {
+
+namespace {
+
+double healed(const Listing::Taken& t, Ts ts, Ns half_life_ns) noexcept {
+  if (half_life_ns == 0 || ts <= t.ts) return t.lots;
+  return t.lots * std::exp2(-static_cast<double>(ts - t.ts) / static_cast<double>(half_life_ns));
+}
+
+Listing::Taken* find(std::vector<Listing::Taken>& taken, std::int64_t key) noexcept {
+  for (auto& t : taken)
+    if (t.key == key) return &t;
+  return nullptr;
+}
+
+bool rests(const Listing& l, int s, std::int64_t key) noexcept {
+  for (const auto& level : l.own[s])
+    if (level.key == key) return true;
+  return false;
+}
+
+}  // namespace
+
+// ---- the tape moves ---------------------------------------------------------------------------------
+
+void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
+  const int s = side_index(e.side);
+  Ladder& ladder = l.book.side(e.side);
+  const Lots before = ladder.set(key, e.qty);
+  for (auto& level : l.own[s]) {
+    if (level.key != key) continue;
+    for (Order* o : level.fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
+  }
+  if (Listing::Taken* t = find(l.taken[s], key)) {
+    // A cancelled lot was as likely one of those we had taken; new size is real.
+    if (e.qty < before && before > 0) t->lots *= static_cast<double>(e.qty) / static_cast<double>(before);
+    if (e.qty == 0) std::erase_if(l.taken[s], [&](const auto& x) { return x.key == key; });
+  }
+  if (!rests(l, s, key) && find(l.taken[s], key) == nullptr) ladder.cool(key);
+}
+
+/// The other side's size appeared at or through our price: in a market with us in it, it would have
+/// met us first. It fills us up to what it shows and is used up by that, so that the same size seen
+/// again fills nothing.
+void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
+  if (!config_.fill_on_cross || l.book.trading != Trading::OPEN || l.book.state == BookState::SYNCING) return;
+  const int s = side_index(-e.side);
+  const std::int64_t key = e.price * e.side;
+  Lots left = config_.partial_fills ? available(l, e.side, key, e.ts_event) : 0;
+  Lots used = 0;
+  while (!l.own[s].empty() && l.own[s].front().key >= -key) {
+    auto& level = l.own[s].front();
+    for (Order* o : level.fifo) {
+      const Lots lots = config_.partial_fills ? std::min(left, o->venue.leaves()) : o->venue.leaves();
+      if (lots == 0) break;
+      fill(l, *o, lots, o->venue.price, true, FillReason::CROSSED, e.ts_event, row);
+      left -= lots;
+      used += lots;
+    }
+    const std::size_t size = l.own[s].size();
+    drop_finished(l, s, 0);
+    if (l.own[s].size() == size) break;
+  }
+  if (config_.partial_fills && used > 0) consume(l, e.side, key, used, e.ts_event);
+}
+
+/// A print goes to our better-priced orders first, then along the queue at its own price; each own order
+/// gets what the ones before it left.
+void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t row) {
+  if (l.book.trading != Trading::OPEN) return;
+  const int s = side_index(resting);
+  const std::int64_t key = e.price * resting;
+  Lots taken = 0;
+  for (std::size_t i = 0; i < l.own[s].size() && l.own[s][i].key >= key;) {
+    auto& level = l.own[s][i];
+    const bool through = level.key > key;
+    for (Order* o : level.fifo) {
+      const Lots leaves = o->venue.leaves();
+      const Lots shared = config_.share_prints ? taken : 0;
+      Lots reached = through ? std::max(e.qty - shared, Lots{0}) : queue_.print(o->venue, e.qty, shared, e.ts_event);
+      if (through && config_.through_fills_all) reached = leaves;
+      if (!config_.partial_fills && reached > 0) reached = leaves;
+      const Lots lots = std::min(reached, leaves);
+      if (lots == 0) continue;
+      taken += lots;
+      fill(l, *o, lots, o->venue.price, true, through ? FillReason::THROUGH : FillReason::QUEUE, e.ts_event, row);
+    }
+    const std::size_t size = l.own[s].size();
+    drop_finished(l, s, i);
+    if (l.own[s].size() == size) ++i;
+  }
+}
+
+/// Side that rested when the feed does not say who was the aggressor: the one whose touch it printed at.
+int TapeVenue::passive_side(const Listing& l, Ticks price) noexcept {
+  if (l.book.has_ask() && price >= l.book.ask()) return SELL;
+  if (l.book.has_bid() && price <= l.book.bid()) return BUY;
+  return NO_SIDE;
+}
+
+void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
+  if (e.kind == Kind::DATUM && static_cast<Datum>(e.order_id) == Datum::FUNDING) return fund(l, e, row);
+  l.book.apply_rare(e);
+  if (e.kind == Kind::CLEAR || e.kind == Kind::SNAPSHOT_END || e.kind == Kind::BBO) requeue_all(l);
+}
+
+/// Levels were rebuilt, not traded: nobody's place can be worse than the size now shown.
+void TapeVenue::requeue_all(Listing& l) {
+  for (const int side : {BUY, SELL})
+    for (auto& level : l.own[side_index(side)])
+      for (Order* o : level.fifo)
+        o->venue.ahead = std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
+  for (const int side : {BUY, SELL})
+    std::erase_if(l.taken[side_index(side)], [&](const auto& t) {
+      const bool gone = l.book.side(side).at(t.key) == 0;
+      if (gone && !rests(l, side_index(side), t.key)) l.book.side(side).cool(t.key);
+      return gone;
+    });
+}
+
+/// Longs pay shorts a rate of the position's worth at the mark price.
+void TapeVenue::fund(Listing& l, const Event& e, std::int64_t row) {
+  if (l.account.position == 0) return;
+  const __int128 due = static_cast<__int128>(l.inst->worth(l.account.position, e.price)) * e.ref_id;
+  Update u{};
+  u.kind = Update::Kind::FUNDING;
+  u.instrument = l.inst->id;
+  u.money = static_cast<Money>(due / kMoneyPerUnit);
+  u.ts_venue = e.ts_event;
+  u.cause_row = row;
+  l.account.funding += u.money;
+  respond(u);
+}
+
+// ---- our messages arrive ----------------------------------------------------------------------------
+
+void TapeVenue::on_command(Listing& l, const Command& c) {
+  Order& o = (*orders_)[c.order];
+  switch (c.kind) {
+    case Command::Kind::NEW:
+      o.row.ts_arrive = c.ts_arrive;
+      accept(l, o, c);
+      break;
+    case Command::Kind::CANCEL:
+      if (!o.venue.live) return answer(c, Update::Kind::CANCEL_REJECTED, Reason::UNKNOWN_ORDER, o);
+      unrest(l, o);
+      answer(c, Update::Kind::CANCELED, Reason::CANCELED_BY_US, o);
+      break;
+    case Command::Kind::REPLACE:
+      if (!o.venue.live) return answer(c, Update::Kind::REPLACE_REJECTED, Reason::UNKNOWN_ORDER, o);
+      replace(l, o, c);
+      break;
+  }
+}
+
+void TapeVenue::accept(Listing& l, Order& o, const Command& c) {
+  o.venue = {};
+  o.venue.price = c.price;
+  o.venue.lots = c.lots;
+  const bool passive_in_auction = l.book.trading == Trading::AUCTION && c.price != kNoPrice &&
+                                  (c.tif == Tif::GTC || c.tif == Tif::POST_ONLY);
+  if (l.book.trading != Trading::OPEN && !passive_in_auction)
+    return answer(c, Update::Kind::REJECTED, Reason::MARKET_CLOSED, o);
+  if (c.price == kNoPrice || c.tif == Tif::IOC || c.tif == Tif::FOK) {
+    match(l, o, c);
+    return;
+  }
+  if (c.tif == Tif::POST_ONLY && !passive_in_auction &&
+      reachable(l, -c.side, c.price * -c.side, 1, c.ts_arrive) > 0)
+    return answer(c, Update::Kind::REJECTED, Reason::WOULD_CROSS, o);
+  // The answer precedes the fills it may cause, as venues report it.
+  o.venue.ahead = static_cast<double>(l.book.lots_at(c.side, c.price));
+  o.venue.live = true;
+  answer(c, Update::Kind::ACCEPTED, Reason::NONE, o);
+  if (passive_in_auction || match(l, o, c)) rest(l, o);
+}
+
+/// Takes what an arriving order may; false when nothing of it is left to rest.
+bool TapeVenue::match(Listing& l, Order& o, const Command& c) {
+  const int other = -c.side;
+  const std::int64_t limit = c.price == kNoPrice ? kNoKey + 1 : c.price * other;
+  const Lots within = reachable(l, other, limit, c.lots - o.venue.cum, c.ts_arrive);
+  if (c.tif == Tif::FOK && within < c.lots - o.venue.cum) {
+    answer(c, Update::Kind::EXPIRED, Reason::NO_LIQUIDITY, o);
+    return false;
+  }
+  if (within > 0) take(l, o, other, limit, c.ts_arrive);
+  if (o.venue.leaves() == 0) return false;
+  if (c.price != kNoPrice && (c.tif == Tif::GTC || c.tif == Tif::POST_ONLY)) return true;
+  o.venue.live = false;
+  answer(c, Update::Kind::EXPIRED, Reason::NO_LIQUIDITY, o);
+  return false;
+}
+
+/// Down in size keeps the place; a new price or more size goes to the back, and may trade on the way.
+void TapeVenue::replace(Listing& l, Order& o, const Command& c) {
+  if (c.lots <= o.venue.cum) return answer(c, Update::Kind::REPLACE_REJECTED, Reason::TOO_SMALL, o);
+  if (l.book.trading == Trading::HALT || l.book.trading == Trading::CLOSED)
+    return answer(c, Update::Kind::REPLACE_REJECTED, Reason::MARKET_CLOSED, o);
+  if (c.price == o.venue.price && c.lots <= o.venue.lots) {
+    o.venue.lots = c.lots;
+    return answer(c, Update::Kind::REPLACED, Reason::NONE, o);
+  }
+  if (c.tif == Tif::POST_ONLY && reachable(l, -c.side, c.price * -c.side, 1, c.ts_arrive) > 0)
+    return answer(c, Update::Kind::REPLACE_REJECTED, Reason::WOULD_CROSS, o);
+  unrest(l, o);
+  o.venue.price = c.price;
+  o.venue.lots = c.lots;
+  o.venue.ahead = static_cast<double>(l.book.lots_at(c.side, c.price));
+  answer(c, Update::Kind::REPLACED, Reason::NONE, o);
+  if (l.book.trading == Trading::AUCTION || match(l, o, c)) rest(l, o);
+}
+
+/// Displayed size less what we took and has not healed.
+Lots TapeVenue::available(Listing& l, int side, std::int64_t key, Ts ts) {
+  const Lots shown = l.book.side(side).at(key);
+  const Listing::Taken* t = find(l.taken[side_index(side)], key);
+  if (t == nullptr) return shown;
+  const double left = static_cast<double>(shown) - healed(*t, ts, config_.refill_half_life_ns);
+  return std::max<Lots>(0, static_cast<Lots>(std::floor(left + 1e-9)));
+}
+
+/// Size on `side` at keys not worse than `limit_key`, counted up to `wanted`.
+Lots TapeVenue::reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts) {
+  const Ladder& ladder = l.book.side(side);
+  Lots sum = 0;
+  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && sum < wanted; k = ladder.next(k)) {
+    sum += available(l, side, k, ts);
+    if (!config_.partial_fills && sum > 0) return wanted;  // the peer's rule: the touch fills any size
+  }
+  return sum;
+}
+
+/// Walks the displayed levels from the touch, each up to what is left of it.
+void TapeVenue::take(Listing& l, Order& o, int side, std::int64_t limit_key, Ts ts) {
+  const Ladder& ladder = l.book.side(side);
+  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && o.venue.leaves() > 0;) {
+    const std::int64_t next = ladder.next(k);
+    const Lots lots = config_.partial_fills ? std::min(available(l, side, k, ts), o.venue.leaves()) : o.venue.leaves();
+    if (lots > 0) {
+      if (config_.partial_fills) consume(l, side, k, lots, ts);
+      fill(l, o, lots, k * side, false, FillReason::TAKEN, ts, -1);
+    }
+    k = next;
+  }
+}
+
+void TapeVenue::consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts) {
+  auto& taken = l.taken[side_index(side)];
+  if (Listing::Taken* t = find(taken, key)) {
+    t->lots = healed(*t, ts, config_.refill_half_life_ns) + static_cast<double>(lots);
+    t->ts = ts;
+    return;
+  }
+  // Healed levels are dropped here, so that the list stays as short as the levels we hit lately.
+  std::erase_if(taken, [&](const auto& t) {
+    const bool gone = healed(t, ts, config_.refill_half_life_ns) < 0.5;
+    if (gone && !rests(l, side_index(side), t.key)) l.book.side(side).cool(t.key);
+    return gone;
+  });
+  taken.push_back({key, static_cast<double>(lots), ts});
+  l.book.side(side).heat(key);
+}
+
+// ---- our resting orders -----------------------------------------------------------------------------
+
+void TapeVenue::rest(Listing& l, Order& o) {
+  const int side = o.row.side, s = side_index(side);
+  const std::int64_t key = o.venue.price * side;
+  o.venue.live = true;
+  o.venue.ahead = o.venue.ahead_at_rest = static_cast<double>(l.book.side(side).at(key));
+  o.venue.traded = 0;
+  auto& levels = l.own[s];
+  auto at = std::find_if(levels.begin(), levels.end(), [&](const auto& level) { return level.key <= key; });
+  if (at == levels.end() || at->key != key) {
+    at = levels.insert(at, {key, {}});
+    l.book.side(side).heat(key);
+  }
+  at->fifo.push_back(&o);
+  l.own_best[s] = levels.front().key;
+}
+
+void TapeVenue::unrest(Listing& l, Order& o) {
+  const int s = side_index(o.row.side);
+  const std::int64_t key = o.venue.price * o.row.side;
+  o.venue.live = false;
+  for (std::size_t i = 0; i < l.own[s].size(); ++i)
+    if (l.own[s][i].key == key) {
+      std::erase(l.own[s][i].fifo, &o);
+      return drop_finished(l, s, i);
+    }
+}
+
+/// Takes filled orders out of a level, and the level out when it is empty.
+void TapeVenue::drop_finished(Listing& l, int s, std::size_t i) {
+  auto& levels = l.own[s];
+  std::erase_if(levels[i].fifo, [](const Order* o) { return !o->venue.live; });
+  if (levels[i].fifo.empty()) {
+    const std::int64_t key = levels[i].key;
+    levels.erase(levels.begin() + static_cast<std::ptrdiff_t>(i));
+    if (find(l.taken[s], key) == nullptr) l.book.side(s == 0 ? BUY : SELL).cool(key);
+  }
+  l.own_best[s] = levels.empty() ? kNoKey : levels.front().key;
+}
+
+void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts, std::int64_t row) {
+  o.venue.cum += lots;
+  if (o.venue.leaves() == 0) o.venue.live = false;
+  const Money fee = l.inst->fee(maker, lots, price);
+  l.account.apply(*l.inst, o.row.side, lots, price, fee);
+  if (l.book.two_sided()) l.last_mid2 = l.book.mid2();
+
+  FillRow f{};
+  f.order = o.row.id;
+  f.price = price;
+  f.lots = lots;
+  f.fee = fee;
+  f.ts_venue = ts;
+  f.mid2 = l.last_mid2;
+  f.ahead_at_accept = o.venue.ahead_at_rest;
+  f.cause_row = row;
+  f.position = l.account.position;
+  std::fill(std::begin(f.markout_mid2), std::end(f.markout_mid2), kNoPrice);
+  f.instrument = l.inst->id;
+  f.side = o.row.side;
+  f.maker = maker;
+  f.reason = reason;
+  const auto index = static_cast<std::uint32_t>(fills_->size());
+  for (auto& queue : l.due) queue.push_back(index);
+  l.next_due = std::min(l.next_due, ts + kMarkoutNs[0]);
+
+  Update u{};
+  u.kind = Update::Kind::FILL;
+  u.fill_reason = reason;
+  u.maker = maker;
+  u.instrument = l.inst->id;
+  u.order = o.row.id;
+  u.price = price;
+  u.lots = lots;
+  u.leaves = o.venue.leaves();
+  u.money = fee;
+  u.ts_venue = ts;
+  u.cause_row = row;
+  u.fill = index;
+  fills_->push_back(f);
+  respond(u);
+}
+
+void TapeVenue::read_markouts(Listing& l, Ts ts) {
+  const std::int64_t mid2 = l.book.mid2();
+  l.next_due = kNever;
+  for (int h = 0; h < kMarkouts; ++h) {
+    while (!l.due[h].empty() && (*fills_)[l.due[h].front()].ts_venue + kMarkoutNs[h] <= ts) {
+      (*fills_)[l.due[h].front()].markout_mid2[h] = mid2;
+      l.due[h].pop_front();
+    }
+    if (!l.due[h].empty())
+      l.next_due = std::min(l.next_due, (*fills_)[l.due[h].front()].ts_venue + kMarkoutNs[h]);
+  }
+}
+
+void TapeVenue::answer(const Command& c, Update::Kind kind, Reason reason, const Order& o) {
+  Update u{};
+  u.kind = kind;
+  u.reason = reason;
+  u.instrument = c.instrument;
+  u.order = c.order;
+  u.price = o.venue.price;
+  u.lots = o.venue.lots;
+  u.leaves = o.venue.live || kind == Update::Kind::REPLACED ? o.venue.leaves() : 0;
+  if (kind == Update::Kind::ACCEPTED || kind == Update::Kind::REPLACED) u.ahead = o.venue.ahead;
+  u.ts_venue = c.ts_arrive;
+  respond(u);
+}
+
+void TapeVenue::respond(Update u) {
+  u.ts_recv = response_.deliver(u.ts_venue);
+  responses_.push_back(u);
+  *horizon_ = std::min(*horizon_, u.ts_recv);
+  *stirred_ = true;
+}
+
+}  // namespace hft

@@ -1,0 +1,137 @@
+/// The venue of a replay: the recorded tape, our orders beside it, and what our own trades took from it.
+///
+/// Fast: a row that touches nothing of ours costs one bit test more than the bare book. Slow: rows at
+/// levels where we rest. Given up: the tape never reacts to us; what we took stays missing until it
+/// heals (`refill_half_life_ns`) or the tape removes it.
+///
+/// Assumptions, each where it acts: `on_print` (who shares a print), `on_crossed` (the other side arrives
+/// at our price), `take` (walking displayed size), `Queue` (our place).
+#pragma once
+#include <deque>
+#include <vector>
+
+#include "account.hpp"
+#include "book.hpp"
+#include "latency.hpp"
+#include "message.hpp"
+#include "queue.hpp"
+
+namespace hft {
+
+struct VenueConfig {
+  QueueConfig queue;
+  bool partial_fills = true;   ///< false: any touch of our place fills the whole order (the peer's rule)
+  bool share_prints = true;    ///< false: each own order sees the whole print (the peer's rule)
+  bool through_fills_all = false;  ///< a print through our price fills all of us, not only its size
+  bool fill_on_cross = true;   ///< false: wait for a print when the other side arrives at our price
+  Ns refill_half_life_ns = 1'000'000'000;  ///< of size we took; 0: never heals by itself
+  Latency entry, response;
+};
+
+/// One instrument at the venue.
+struct Listing {
+  Instrument* inst = nullptr;
+  const VenueConfig* config = nullptr;
+  Book book;  ///< the tape
+  Account account;  ///< as the venue sees it
+  struct OwnLevel {
+    std::int64_t key;
+    std::vector<Order*> fifo;
+  };
+  std::vector<OwnLevel> own[2];  ///< best first
+  std::int64_t own_best[2] = {kNoKey, kNoKey};
+  struct Taken {
+    std::int64_t key;
+    double lots;
+    Ts ts;
+  };
+  std::vector<Taken> taken[2];  ///< what we took of the tape's levels, unhealed
+  // markouts still to be read, a queue a horizon; fills are in time order, so each queue is too
+  std::deque<std::uint32_t> due[kMarkouts];
+  Ts next_due = kNever;
+  std::int64_t last_mid2 = kNoPrice;  ///< last two-sided mid
+
+  bool busy() const noexcept { return !own[0].empty() || !own[1].empty() || next_due != kNever; }
+};
+
+class TapeVenue {
+ public:
+  TapeVenue(std::uint32_t venue_id, VenueConfig config, Orders& orders, std::vector<FillRow>& fills)
+      : venue_id_(venue_id), config_(std::move(config)), response_(config_.response), orders_(&orders), fills_(&fills) {}
+
+  /// Where the driver stops: an answer lowers `horizon` to when it reaches us, and sets `stirred`.
+  void watch(Ts* horizon, bool* stirred) noexcept {
+    horizon_ = horizon;
+    stirred_ = stirred;
+  }
+  void list(Listing& listing) { listing.config = &config_; }
+  std::uint32_t id() const noexcept { return venue_id_; }
+  const VenueConfig& config() const noexcept { return config_; }
+
+  /// A tape row reaches the venue's book.
+  void on_row(Listing& l, const Event& e, std::int64_t row) {
+    if (e.kind == Kind::LEVEL) [[likely]] {
+      const int s = side_index(e.side);
+      const std::int64_t key = e.price * e.side;
+      Ladder& ladder = l.book.side(e.side);
+      if (ladder.hot(key)) [[unlikely]]
+        on_hot_level(l, e, key);
+      else
+        ladder.set(key, e.qty);
+      if (l.own_best[1 - s] >= -key && e.qty > 0) [[unlikely]]
+        on_crossed(l, e, row);
+    } else if (e.kind == Kind::TRADE) {
+      const int resting = e.side != NO_SIDE ? -e.side : passive_side(l, e.price);
+      if (resting != 0 && l.own_best[side_index(resting)] >= e.price * resting) [[unlikely]]
+        on_print(l, e, resting, row);
+      l.book.last_price = e.price;
+    } else {
+      on_rare(l, e, row);
+    }
+  }
+
+  /// An order message reaches matching.
+  void on_command(Listing& l, const Command& c);
+
+  /// Reads the mids that fills of earlier wait for, up to `ts`.
+  void read_markouts(Listing& l, Ts ts);
+
+  std::deque<Update>& responses() noexcept { return responses_; }
+  /// A response made now reaches us no sooner than this much later.
+  Ns least_response() const noexcept { return response_.least(); }
+
+ private:
+  void on_hot_level(Listing& l, const Event& e, std::int64_t key);
+  void on_crossed(Listing& l, const Event& e, std::int64_t row);
+  void on_print(Listing& l, const Event& e, int resting, std::int64_t row);
+  void on_rare(Listing& l, const Event& e, std::int64_t row);
+  void requeue_all(Listing& l);
+  void fund(Listing& l, const Event& e, std::int64_t row);
+
+  void accept(Listing& l, Order& o, const Command& c);
+  void replace(Listing& l, Order& o, const Command& c);
+  bool match(Listing& l, Order& o, const Command& c);
+  Lots available(Listing& l, int side, std::int64_t key, Ts ts);
+  Lots reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts);
+  void take(Listing& l, Order& o, int side, std::int64_t limit_key, Ts ts);
+  void rest(Listing& l, Order& o);
+  void unrest(Listing& l, Order& o);
+  void fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts, std::int64_t row);
+  void drop_finished(Listing& l, int s, std::size_t level);
+  void consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts);
+  static int passive_side(const Listing& l, Ticks price) noexcept;
+  void respond(Update u);
+  void answer(const Command& c, Update::Kind kind, Reason reason, const Order& o);
+
+  std::uint32_t venue_id_;
+  VenueConfig config_;
+  Queue queue_{config_.queue};
+  Channel response_;
+  Orders* orders_;
+  std::vector<FillRow>* fills_;
+  std::deque<Update> responses_;  ///< in order of arrival at our side
+  Ts* horizon_ = nullptr;
+  bool* stirred_ = nullptr;
+};
+
+}  // namespace hft
