@@ -47,7 +47,7 @@ class Feature:
         return replace(self, name=_checked_name(name))
 
     def log(self) -> Feature:
-        """The same feature through sign(x) * log(1 + |x|): lots have tails too heavy for a model."""
+        """The same feature, its size on a log scale: of lots, whose tails are heavy."""
         return replace(self, is_log=True, name=f"{self.name}_log")
 
     def to_core(self) -> Any:

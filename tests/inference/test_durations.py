@@ -1,0 +1,31 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hft.durations import format_ns, parse_ns
+from hft.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("250ms", 250_000_000),
+        ("1.5s", 1_500_000_000),
+        (" 2 min ", 120_000_000_000),
+        ("0us", 0),
+        (7, 7),
+    ],
+)
+def test_parse(text, ns):
+    assert parse_ns(text) == ns
+
+
+@pytest.mark.parametrize("wrong", ["", "10", "1 week", "-1s", -1, 1.5, True, None, "0.5ns"])
+def test_what_is_no_duration_is_refused_by_name(wrong):
+    with pytest.raises(ConfigError, match="duration"):
+        parse_ns(wrong)
+
+
+@given(st.integers(0, 2**62))
+def test_format_is_read_back(ns):
+    assert parse_ns(format_ns(ns)) == ns

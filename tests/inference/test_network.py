@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+from numpy_lstm import random_dense, random_lstm, run
+
+from hft import _core
+from hft.errors import ConfigError
+
+ISAS = ["portable", "avx2", "avx512"]
+
+
+def has(isa):
+    return ISAS.index(isa) <= ISAS.index(_core.best_isa())
+
+
+def core_layer(layer):
+    if layer["kind"] == "lstm":
+        return _core.lstm_layer(layer["kernel"], layer["recurrent"], layer["bias"])
+    return _core.dense_layer(layer["kernel"], layer["bias"], layer["activation"])
+
+
+def stream(layers, inputs, isa="", **options):
+    network = _core.build_network(
+        [0.0] * inputs, [1.0] * inputs, 10.0, [core_layer(x) for x in layers], isa=isa, **options
+    )
+    return _core.NetworkStream(network)
+
+
+def shapes():
+    rng = np.random.default_rng(7)
+    return {
+        "lstm 64x2": [
+            random_lstm(rng, 16, 64),
+            random_lstm(rng, 64, 64),
+            random_dense(rng, 64, 3, "softmax"),
+        ],
+        "odd sizes": [
+            random_lstm(rng, 5, 7),
+            random_lstm(rng, 7, 33),
+            random_dense(rng, 33, 2, "softmax"),
+        ],
+        "one unit": [random_lstm(rng, 1, 1), random_dense(rng, 1, 1, "linear")],
+        "dense only": [
+            random_dense(rng, 20, 40, "relu"),
+            random_dense(rng, 40, 19, "tanh"),
+            random_dense(rng, 19, 21, "softmax"),
+        ],
+        "sigmoid": [random_dense(rng, 3, 100, "sigmoid")],
+    }  # fmt: skip
+
+
+SHAPES = shapes()
+
+
+def rows_for(layers, n=70):
+    inputs = len(layers[0]["kernel"])
+    return np.random.default_rng(1).standard_normal((n, inputs)) * 2.0
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equals_the_numpy_oracle(shape, isa):
+    if not has(isa):
+        pytest.skip(f"this CPU has no {isa}")
+    layers = SHAPES[shape]
+    rows = rows_for(layers)
+    ours = stream(layers, rows.shape[1], isa).batch(rows)
+    np.testing.assert_allclose(ours, run(layers, rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_step_batch_and_armed_step_give_the_same_bits(shape, isa):
+    if not has(isa):
+        pytest.skip(f"this CPU has no {isa}")
+    layers = SHAPES[shape]
+    rows = rows_for(layers, 101)
+    batch = stream(layers, rows.shape[1], isa).batch(rows)
+    assert batch.tobytes() == stream(layers, rows.shape[1], isa).steps(rows).tobytes()
+    assert batch.tobytes() == stream(layers, rows.shape[1], isa).steps(rows, armed=True).tobytes()
+    mixed = stream(layers, rows.shape[1], isa)
+    parts = [mixed.batch(rows[:5]), mixed.steps(rows[5:6]), mixed.batch(rows[6:40])]
+    mixed.arm()
+    parts.append(mixed.batch(rows[40:]))
+    assert batch.tobytes() == np.concatenate(parts).tobytes()
+
+
+@pytest.mark.skipif(not has("avx512"), reason="this CPU has no avx512")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_avx512_and_avx2_give_the_same_bits(shape):
+    layers = SHAPES[shape]
+    rows = rows_for(layers, 2_000)
+    wide = stream(layers, rows.shape[1], "avx512").batch(rows)
+    assert wide.tobytes() == stream(layers, rows.shape[1], "avx2").batch(rows).tobytes()
+
+
+def test_extreme_inputs_stay_finite_and_saturate():
+    layers = SHAPES["lstm 64x2"]
+    rows = np.array([[1e300] * 16, [-1e300] * 16, [0.0] * 16])
+    out = stream(layers, 16).batch(rows)
+    assert np.isfinite(out).all()
+    np.testing.assert_allclose(out, run(layers, np.clip(rows, -10, 10)), atol=1e-5)
+
+
+def test_scaler_and_readout():
+    rng = np.random.default_rng(3)
+    head = random_dense(rng, 4, 3, "softmax")
+    mean, scale = [1.0, -2.0, 600_000.0, 0.0], [2.0, 0.5, 3.0, 1e-3]
+    network = _core.build_network(
+        mean, scale, 2.5, [core_layer(head)], move_ticks=[-1.5, 0.0, 2.0], shrink=0.5
+    )
+    assert (network.inputs, network.outputs) == (4, 5)
+    rows = np.array(mean) + rng.standard_normal((50, 4)) * np.array(scale) * 2
+    out = _core.NetworkStream(network).batch(rows)
+    p = run([head], np.clip((rows - mean) / np.array(scale), -2.5, 2.5))
+    np.testing.assert_allclose(out[:, :3], p, atol=1e-5)
+    np.testing.assert_allclose(out[:, 3], 0.5 * p @ [-1.5, 0.0, 2.0], atol=1e-5)
+    assert (out[:, 4] == out[:, :3].max(axis=1)).all()
+
+
+def test_reset_forgets_the_stream():
+    layers = SHAPES["lstm 64x2"]
+    rows = rows_for(layers)
+    once = stream(layers, 16)
+    first = once.batch(rows)
+    assert once.batch(rows).tobytes() != first.tobytes()
+    once.arm()
+    once.reset()
+    assert once.batch(rows).tobytes() == first.tobytes()
+
+
+def test_shapes_that_do_not_fit_are_named():
+    rng = np.random.default_rng(0)
+    lstm, head = random_lstm(rng, 4, 8), random_dense(rng, 9, 3, "softmax")
+    with pytest.raises(ConfigError, match="layer 2: takes 9 inputs, but what comes before gives 8"):
+        stream([lstm, head], 4)
+    with pytest.raises(ConfigError, match="layer 1: takes 4 inputs"):
+        stream([lstm], 5)
+    with pytest.raises(ConfigError, match="move_ticks: has 2 values, must have 8"):
+        stream([lstm], 4, move_ticks=[1.0, 2.0])
+    with pytest.raises(ConfigError, match="no activation 'swish'"):
+        stream([{**head, "activation": "swish"}], 9)
+    lstm["recurrent"][3, 2] = np.nan
+    with pytest.raises(ConfigError, match="layer 1 recurrent kernel: value 98 is not finite"):
+        stream([lstm], 4)
+    with pytest.raises(ConfigError, match="no instruction set 'sse'"):
+        stream([head], 9, "sse")
+
+
+def test_isa_can_be_pinned_and_is_reported(monkeypatch):
+    layers = [random_dense(np.random.default_rng(0), 2, 2, "linear")]
+    build = lambda: _core.build_network([0.0] * 2, [1.0] * 2, 1.0, [core_layer(layers[0])])  # noqa: E731
+    assert build().isa == _core.best_isa()
+    monkeypatch.setenv("HFT_ISA", "portable")
+    assert build().isa == "portable"
+    monkeypatch.setenv("HFT_ISA", "mmx")
+    with pytest.raises(ConfigError, match="'mmx'"):
+        build()
