@@ -188,8 +188,9 @@ class Checker:
 
     Args:
         spec: facts of the instrument, for messages.
-        sequence: `increasing` wants the book's and the trades' `seq` never to go back, `contiguous`
-            wants them to rise by one a packet. Venues differ, so the default does not look.
+        sequence: `increasing` wants the `seq` of book rows, and that of prints, never to go back;
+            `contiguous` wants one `seq` over all rows that rises by one a packet. Venues differ, so
+            the default does not look.
         negative_price: prices at or below zero are valid (spreads, some futures).
     """
 
@@ -230,7 +231,9 @@ class Checker:
         self._latency(e, lines)
         self._order(e, "ts_event", seen & Flag.SEEN_BY_VENUE != 0, "venue", lines)
         self._order(e, "ts_recv", seen & Flag.SEEN_BY_US != 0, "receiver", lines)
-        if self._sequence != "ignore":
+        if self._sequence == "contiguous":
+            self._chain(e, "packet", e["seq"] != 0, lines)
+        elif self._sequence == "increasing":
             trade = np.isin(e["kind"], _TRADES)
             self._chain(e, "trade", trade & (e["seq"] != 0), lines)
             self._chain(e, "book", ~trade & (e["seq"] != 0), lines)

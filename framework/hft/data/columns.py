@@ -121,7 +121,7 @@ def _coded(values: NDArray[Any], name: str, words: dict[str, int]) -> NDArray[np
     bad = codes[inverse] == 99
     if bad.any():
         at = int(bad.argmax())
-        raise SchemaError(f"row {at}: {name} is {values[at]!r}, want one of {sorted(words)}")
+        raise SchemaError(f"row {at}: {name} is {str(values[at])!r}, want one of {sorted(words)}")
     return codes[inverse]
 
 

@@ -97,6 +97,7 @@ class ParquetForm:
             compression_level=3,
             use_dictionary=False,
             column_encoding=dict.fromkeys(NAMES, "DELTA_BINARY_PACKED"),
+            write_page_checksum=True,
         )
 
     def write(self, events: Events) -> None:
@@ -227,7 +228,7 @@ def _open_parquet(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a whole Parquet file: {error}") from error
 
@@ -261,13 +262,22 @@ def raw_chunks(path: Path, rows: int = ROW_GROUP) -> Iterator[Events]:
     """Read-only views of a raw file's rows in the memory map; a view keeps the mapping alive."""
     reader = _open_raw(_mapped(path), path)
     for at in range(reader.num_record_batches):
-        column = reader.get_batch(at).column(0)
-        body = column.buffers()[1]
-        if not len(column):
-            continue
-        events = np.frombuffer(body, EVENT, len(column), column.offset * EVENT.itemsize)
+        events = _mapped_rows(reader, at, path)
         for start in range(0, len(events), rows):
             yield events[start : start + rows]
+
+
+def _mapped_rows(reader: Any, at: int, path: Path) -> Events:
+    import pyarrow as pa
+
+    try:
+        column = reader.get_batch(at).column(0)
+        if not len(column):
+            return np.empty(0, EVENT)
+        body = column.buffers()[1]
+        return np.frombuffer(body, EVENT, len(column), column.offset * EVENT.itemsize)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged Arrow file: {error}") from error
 
 
 def _mapped(path: Path) -> Any:
@@ -293,8 +303,13 @@ def _open_raw(source: Any, path: Path) -> Any:
 
 
 def _raw_facts(reader: Any, path: Path) -> bytes:
+    import pyarrow as pa
+
     last = reader.num_record_batches - 1
-    facts = reader.get_batch_with_custom_metadata(last)[1] if last >= 0 else None
+    try:
+        facts = reader.get_batch_with_custom_metadata(last)[1] if last >= 0 else None
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: damaged Arrow file: {error}") from error
     if facts is None or KEY not in facts:
         raise SchemaError(f"{path}: an Arrow file without the facts of `Store.cache`")
     return bytes(facts[KEY])
@@ -315,14 +330,18 @@ def load_numpy(path: Path) -> NDArray[Any]:
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     try:
-        data = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None)
-        if not isinstance(data, np.ndarray):
-            with data:
-                if "data" not in data.files:
-                    raise SchemaError(f"{path}: holds {data.files}, want an array `data`")
-                data = data["data"]
+        return np.asarray(_load_npz(path) if path.suffix == ".npz" else np.load(path, "r"))
     except SchemaError:
         raise
     except Exception as error:  # zip, zlib and header parsers raise anything on damage
         raise DataError(f"{path}: not a whole NumPy file: {error}") from error
-    return np.asarray(data)
+
+
+def _load_npz(path: Path) -> Any:
+    with path.open("rb") as file:  # opened here, since NumPy leaves a damaged one open
+        data = np.load(file)
+        if isinstance(data, np.ndarray):
+            return data
+        if "data" not in data.files:
+            raise SchemaError(f"{path}: holds {data.files}, want an array `data`")
+        return data["data"]

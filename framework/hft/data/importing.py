@@ -9,7 +9,6 @@ Without repair a feed streams through and memory does not grow with it. With rep
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from hft.data.reorder import Reorder
 from hft.data.repairs import repair as repair_events
 from hft.data.store import Store
 from hft.data.writing import Writer
-from hft.errors import ConfigError, DataError, HftError
+from hft.durations import parse_ns
+from hft.errors import DataError, HftError
 from hft.types import InstrumentSpec
 
 LATENCY_FLOOR_NS = 1_000_000
@@ -32,7 +32,6 @@ LATENCY_FLOOR_NS = 1_000_000
 clock offset, so this is an assumption, kept in the metadata; venues stamp in ms, which is its
 size."""
 
-_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 
 Tick = Callable[[int, float], None]
 
@@ -224,10 +223,8 @@ def _clock(source: Source, offset: str | int | None) -> dict[str, Any]:
 
 
 def duration_ns(text: str | int) -> int:
-    """`1.27s`, `-350us`, or ns as a number, in ns."""
+    """A duration that may be negative, such as `-350us`, in ns."""
     if isinstance(text, int):
         return text
-    match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?)\s*(ns|us|ms|s|m)\s*", text)
-    if not match:
-        raise ConfigError(f"{text!r} is no duration; write such as 1.27s, 350us, -5ms, or auto")
-    return round(float(match[1]) * _UNITS_NS[match[2]])
+    bare = text.strip()
+    return -parse_ns(bare[1:]) if bare.startswith("-") else parse_ns(bare.removeprefix("+"))

@@ -46,12 +46,15 @@ class MarketData(Protocol):
         """The same, at most `rows` at a time."""
 
 
-def open_data(path: str | Path, spec: InstrumentSpec | None = None) -> MarketData:
+def open_data(
+    path: str | Path, spec: InstrumentSpec | None = None, *, check: bool = True
+) -> MarketData:
     """Open a store folder, or a `.npy`, `.npz`, `.parquet` or `.arrow` file of rows.
 
     Args:
         path: NumPy files hold EVENT rows, or hftbacktest's, which are converted on the way.
         spec: facts of the instrument, for a file that does not hold them.
+        check: refuse bad rows of a file that no store wrote.
 
     Raises:
         DataError: no such path, or its content is not what its name says.
@@ -61,14 +64,17 @@ def open_data(path: str | Path, spec: InstrumentSpec | None = None) -> MarketDat
         return Store(path, create=False)
     if not path.exists():
         raise DataError(f"{path}: no such file or store folder")
-    return FileData(path, spec)
+    return FileData(path, spec, check=check)
 
 
 class FileData:
     """One file of rows of one instrument."""
 
-    def __init__(self, path: str | Path, spec: InstrumentSpec | None = None) -> None:
+    def __init__(
+        self, path: str | Path, spec: InstrumentSpec | None = None, *, check: bool = True
+    ) -> None:
         self.path = Path(path)
+        self._check = check
         self.meta = self._meta()
         known = self.meta.spec if self.meta else spec
         if known is None:
@@ -136,7 +142,8 @@ class FileData:
         return None
 
     def _checked(self, rows: int) -> Iterator[Events]:
-        checker = None if self.meta else Checker(self._spec, source=str(self.path))
+        trusted = self.meta is not None or not self._check
+        checker = None if trusted else Checker(self._spec, source=str(self.path))
         for chunk in self._decoded(rows):
             if not len(chunk):
                 continue

@@ -17,7 +17,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -47,8 +47,8 @@ def instant(value: Time) -> int | None:
     except ValueError as error:
         raise ConfigError(f"{value!r} is no ISO date or time, such as 2024-08-08T12:00") from error
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
+        moment = moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
 
 
@@ -127,7 +127,7 @@ class Store:
                     f"those of its newest day, {spec.tick} and {spec.lot}; read each stretch by "
                     "itself"
                 )
-            yield from within(self._day_chunks(name, day, meta, rows, first, last), first, last)
+            yield from within(self.day_chunks(name, day, rows, first, last), first, last)
 
     def cache(self, name: str, start: Time = None, end: Time = None) -> list[Path]:
         """Write the raw form of each day that has none yet; returns the files of the range."""
@@ -253,14 +253,15 @@ class Store:
         except DataError:
             return False
 
-    def _day_chunks(
-        self, name: str, day: str, meta: Meta, rows: int, start: int | None, end: int | None
+    def day_chunks(
+        self, name: str, day: str, rows: int = files.ROW_GROUP, start: Time = None, end: Time = None
     ) -> Iterator[Events]:
+        """Rows of one day; [start, end) only saves reading, it does not cut."""
         path = self.file(name, day)
         raw = path.with_name("events.arrow")
-        if self._raw_is_current(raw, meta):
+        if self._raw_is_current(raw, self.meta(name, day)):
             return files.raw_chunks(raw, rows)
-        return files.parquet_chunks(path, rows, start, end)
+        return files.parquet_chunks(path, rows, instant(start), instant(end))
 
 
 def within(chunks: Iterator[Events], start: int | None, end: int | None) -> Iterator[Events]:

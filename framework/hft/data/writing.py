@@ -83,7 +83,7 @@ class Writer:
 
     def abandon(self) -> None:
         """Leave the store as it was."""
-        for day in self._written:
+        for day in reversed(self._written):  # the first made the folders of the others
             day.abandon()
 
     def _day(self, day: int) -> _Day:

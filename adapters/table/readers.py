@@ -1,0 +1,137 @@
+"""Arrow columns, of text or typed, as NumPy arrays and a mask of what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hft.adapters.table.layout import TimeColumn
+from hft.data.checks import TS_END
+from hft.data.importing import duration_ns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Bad = NDArray[np.bool_]
+Read = tuple[NDArray[Any], Bad]
+Reader = Callable[[Any], Read]
+
+_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_UNKNOWN = 99  # code of a word that the map does not have
+
+
+def text(column: pa.Array) -> NDArray[Any]:
+    values = [b"" if v is None else v for v in column.to_pylist()]
+    text = [
+        v.decode("utf-8", "replace").strip() if isinstance(v, bytes) else str(v) for v in values
+    ]
+    return np.array(text, object)
+
+
+def _read(column: pa.Array, convert: Callable[[pa.Array], NDArray[Any]], none: Any) -> Read:
+    """Convert the whole column, or find the values that cannot be by converting one at a time."""
+    import pyarrow as pa
+
+    if not column.null_count:
+        try:
+            values = convert(column)
+            return values, np.zeros(len(values), bool)
+        except (pa.ArrowException, ValueError, OverflowError):
+            pass
+    values = np.full(len(column), none)
+    bad = np.zeros(len(column), bool)
+    for row in range(len(column)):
+        try:
+            one = column.slice(row, 1)
+            if one.null_count:
+                raise ValueError("missing")
+            values[row] = convert(one)[0]
+        except (pa.ArrowException, ValueError, OverflowError):
+            bad[row] = True
+    return values, bad
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_binary(column.type):
+        column = pc.cast(column, pa.string())
+    return pc.utf8_trim_whitespace(column) if pa.types.is_string(column.type) else column
+
+
+def floats(column: pa.Array) -> Read:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def convert(part: pa.Array) -> NDArray[Any]:
+        return np.array(pc.cast(_plain(part), pa.float64()))
+
+    values, bad = _read(column, convert, 0.0)
+    return values, bad | ~np.isfinite(values)
+
+
+def integers(column: pa.Array) -> Read:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return _read(column, lambda part: np.array(pc.cast(_plain(part), pa.int64())), 0)
+
+
+def word_reader(codes: dict[str, int]) -> Reader:
+    def convert(column: pa.Array) -> Read:
+        found, inverse = np.unique(text(column).astype(str), return_inverse=True)
+        known = np.array([codes.get(word, _UNKNOWN) for word in found.tolist()], np.int64)
+        values = known[inverse] if len(found) else np.empty(0, np.int64)
+        return np.where(values == _UNKNOWN, 0, values), values == _UNKNOWN
+
+    return convert
+
+
+def time_reader(time: TimeColumn) -> Reader:
+    add_ns = duration_ns(time.add)
+
+    def convert(part: pa.Array) -> NDArray[Any]:
+        plain = _plain(part)
+        ns = _iso_ns(plain, time.zone) if time.unit == "iso" else _epoch_ns(plain, time.unit)
+        return np.asarray(ns + add_ns)
+
+    return lambda column: _read(column, convert, 0)
+
+
+def _iso_ns(column: pa.Array, zone: str) -> NDArray[np.int64]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        times = pc.cast(column, pa.timestamp("ns"))
+    except pa.ArrowInvalid:
+        times = pc.cast(column, pa.timestamp("ns", "UTC"))  # text that names its zone
+    if times.type.tz is None:
+        times = pc.assume_timezone(times, zone)
+    return np.array(pc.cast(times, pa.int64()))
+
+
+def _epoch_ns(column: pa.Array, unit: str) -> NDArray[np.int64]:
+    """Whole numbers and decimal text exactly; a float column as exact as a double is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    per = _PER_UNIT[unit]
+    if pa.types.is_floating(column.type):
+        seconds = np.array(column)
+        if not (np.abs(seconds) < TS_END / per).all():
+            raise ValueError("out of range")
+        return np.asarray(np.rint(seconds * per), np.int64)
+    try:
+        whole = np.array(pc.cast(column, pa.int64()))
+    except pa.ArrowInvalid:
+        exact = pc.cast(column, pa.decimal128(27, 9))
+        scaled = pc.multiply(exact, pa.scalar(per, pa.decimal128(10, 0)))
+        return np.array(pc.cast(scaled, pa.int64()))
+    if (np.abs(whole) > TS_END // per).any():
+        raise ValueError("out of range")
+    return np.asarray(whole * per)

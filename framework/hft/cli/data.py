@@ -1,0 +1,143 @@
+"""`hft data`: import, check, describe and synthesize market data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hft.data.importing import Imported
+    from hft.data.opening import MarketData
+
+PATH = click.Path(path_type=Path)
+
+
+@click.group()
+def data() -> None:
+    """Bring market data into a store, check it, and look at it."""
+
+
+def _facts(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--symbol", help="Such as BTCUSDT."),
+        click.option("--venue", help="Such as BINANCE."),
+        click.option("--tick", type=float, help="Smallest price step."),
+        click.option("--lot", type=float, help="Smallest quantity step."),
+    ):
+        command = option(command)
+    return command
+
+
+@data.command("import")
+@click.argument("form", metavar="FORMAT")
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@click.option("--store", required=True, type=PATH, help="Store folder; made if it is not there.")
+@_facts
+@click.option("--currency", help="Settlement currency.")
+@click.option("--multiplier", type=float, help="Contract multiplier.")
+@click.option("--inverse", is_flag=True, default=None, help="An inverse contract.")
+@click.option("--map", "columns", type=PATH, help="What the columns of a csv or parquet file mean.")
+@click.option("--clock-offset", help="`auto`, or a duration added to ts_recv, such as 1271ms.")
+@click.option("--sequence", default="ignore", help="ignore, increasing or contiguous.")
+@click.option("--repair", is_flag=True, help="Mend what can be mended, and count it.")
+@click.option("--raw", is_flag=True, help="Also write the memory-mapped form.")
+@click.option("--overwrite", is_flag=True, help="Replace days that exist.")
+@click.option("--append", is_flag=True, help="Merge into days that exist.")
+def import_(
+    form: Any,
+    files: tuple[Path, ...],
+    store: Path,
+    columns: Path | None,
+    repair: bool,  # noqa: FBT001 - click passes flags so
+    **options: Any,
+) -> None:
+    """Import FILES of FORMAT hftbacktest, binance, csv or parquet."""
+    from hft.data.importing import import_source
+    from hft.data.progress import progress
+    from hft.data.sources import open_sources
+    from hft.data.store import Store
+
+    names = ("symbol", "venue", "tick", "lot", "currency", "multiplier", "inverse")
+    facts = {name: options.pop(name) for name in names}
+    target = Store(store)
+    for source in open_sources(form, list(files), facts=facts, columns=columns, repair=repair):
+        with progress(source.name) as tick:
+            done = import_source(source, target, repair=repair, tick=tick, **options)
+        _say_imported(done, getattr(source, "inferred", []))
+
+
+def _say_imported(done: Imported, inferred: list[str]) -> None:
+    rate = done.rows / max(done.seconds, 1e-9)
+    days = ", ".join(done.days)
+    click.echo(f"{done.spec.name}: {done.rows:,} rows, {rate:,.0f}/s, days {days}")
+    for label, counts in (("counted", done.counts), ("repaired", done.repaired)):
+        if counts:
+            click.echo(f"  {label}: " + ", ".join(f"{n} {c:,}" for n, c in counts.items() if c))
+    if inferred:
+        click.echo(f"  inferred: {', '.join(inferred)}")
+    if done.clock["shift_ns"]:
+        click.echo(f"  clock: {done.clock}")
+
+
+@data.command()
+@click.argument("path", type=PATH)
+@_facts
+@click.option("--book", is_flag=True, help="Also look for a crossed book.")
+@click.option("--sequence", default="ignore", help="ignore, increasing or contiguous.")
+def check(path: Path, book: bool, sequence: Any, **facts: Any) -> None:  # noqa: FBT001 - as above
+    """Check a store, or a file of rows; the first bad row ends the command with an error."""
+    from hft.data.info import check_data
+
+    market = _open(path, facts)
+    for name in market.symbols():
+        report = check_data(market, name, book=book, sequence=sequence)
+        for finding in report.findings:
+            click.echo(f"{finding.count:,} x {finding.rule}: {finding.message}")
+        report.require()
+        click.echo(f"{name}: {report.rows:,} rows are sound")
+
+
+@data.command()
+@click.argument("path", type=PATH)
+@_facts
+@click.option("--start", help="ISO date or time in UTC.")
+@click.option("--end", help="ISO date or time in UTC, not included.")
+@click.option("--book/--no-book", default=True, help="Follow the touch, a microsecond a row.")
+def info(path: Path, start: str | None, end: str | None, book: bool, **facts: Any) -> None:  # noqa: FBT001
+    """Show what a store or a file of rows holds."""
+    from rich.console import Console
+
+    from hft.data.info import describe, show
+
+    market = _open(path, facts)
+    for name in market.symbols():
+        show(describe(market, name, start, end, book=book), Console())
+
+
+def _open(path: Path, facts: dict[str, Any]) -> MarketData:
+    from hft.data.opening import open_data
+    from hft.types import InstrumentSpec
+
+    given = {name: value for name, value in facts.items() if value is not None}
+    spec = None
+    if {"tick", "lot"} <= set(given):
+        spec = InstrumentSpec(**{"symbol": path.stem, "venue": "FILE"} | given)
+    return open_data(path, spec, check=False)
+
+
+@data.command()
+@click.option("--store", required=True, type=PATH, help="Store folder; made if it is not there.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Field of SynthConfig.")
+@click.option("--raw", is_flag=True, help="Also write the memory-mapped form.")
+@click.option("--overwrite", is_flag=True, help="Replace days that exist.")
+def synth(store: Path, settings: tuple[str, ...], **options: Any) -> None:
+    """Make a synthetic market."""
+    from hft.data.progress import progress
+    from hft.data.sources import write_synthetic
+
+    with progress("synthetic market") as tick:
+        for name, rows in write_synthetic(store, list(settings), tick=tick, **options).items():
+            click.echo(f"{name}: {rows:,} rows")
