@@ -21,10 +21,14 @@ inline typename V::T dense_sum(const float* w, std::size_t inputs, const float* 
 template <class V>
 inline typename V::T activate(typename V::T x, Activation activation) noexcept {
   switch (activation) {
-    case Activation::RELU: return V::max(x, V::set1(0.0f));
-    case Activation::TANH: return vtanh<V>(x);
-    case Activation::SIGMOID: return vsigmoid<V>(x);
-    default: return x;
+    case Activation::RELU:
+      return V::max(x, V::set1(0.0f));
+    case Activation::TANH:
+      return vtanh<V>(x);
+    case Activation::SIGMOID:
+      return vsigmoid<V>(x);
+    default:
+      return x;
   }
 }
 

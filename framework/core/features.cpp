@@ -35,6 +35,10 @@ bool needs_side(FeatureKind kind) noexcept {
   return kind == FeatureKind::DEPTH_LOTS || kind == FeatureKind::LEVEL_DISTANCE;
 }
 
+bool reads_levels(FeatureKind kind) noexcept {
+  return needs_side(kind) || kind == FeatureKind::IMBALANCE || kind == FeatureKind::OFI;
+}
+
 bool needs_window(FeatureKind kind) noexcept {
   return kind == FeatureKind::VOLATILITY || kind == FeatureKind::MID_RETURN;
 }
@@ -98,30 +102,34 @@ FeatureSet::FeatureSet(std::vector<FeatureSpec> specs, Trigger trigger)
     : specs_(std::move(specs)), trigger_(trigger) {
   if (trigger_.kind == Trigger::Kind::CLOCK && trigger_.interval_ns <= 0)
     throw ConfigError("trigger: the clock's interval must be positive");
+  deep_.depth = 1;
   for (const FeatureSpec& spec : specs_) plan(spec);
-  for (auto& side : levels_) side.resize(static_cast<std::size_t>(depth_));
-  before_.resize(static_cast<std::size_t>(depth_));
+  for (auto& side : levels_) side.resize(deep_.depth);
+  before_.resize(flow_.depth);
   row_.resize(specs_.size());
 }
 
 void FeatureSet::plan(const FeatureSpec& spec) {
   check(spec);
   Ns grid_ns = 0;
+  const auto levels = static_cast<std::size_t>(spec.levels);
+  if (reads_levels(spec.kind)) deep_.depth = std::max(deep_.depth, levels);
+  if (spec.kind == FeatureKind::OFI) flow_.depth = std::max(flow_.depth, levels);
   switch (spec.kind) {
-    case FeatureKind::IMBALANCE:
     case FeatureKind::OFI:
-    case FeatureKind::DEPTH_LOTS:
-    case FeatureKind::LEVEL_DISTANCE: depth_ = std::max(depth_, spec.levels); break;
-    default: break;
-  }
-  switch (spec.kind) {
-    case FeatureKind::OFI: ofi_.push_back(sums_.size()); break;
-    case FeatureKind::VOLATILITY: variance_.push_back(sums_.size()); break;
+      ofi_.push_back(sums_.size());
+      break;
+    case FeatureKind::VOLATILITY:
+      variance_.push_back(sums_.size());
+      break;
     case FeatureKind::TRADE_FLOW:
     case FeatureKind::TRADE_LOTS:
     case FeatureKind::TRADE_COUNT:
-    case FeatureKind::OWN: traded_.push_back(sums_.size()); break;
-    default: break;
+    case FeatureKind::OWN:
+      traded_.push_back(sums_.size());
+      break;
+    default:
+      break;
   }
   if (spec.kind == FeatureKind::MID_RETURN) {
     grid_ns = (spec.window_ns + MidHistory::kGrid - 1) / MidHistory::kGrid;
@@ -140,7 +148,6 @@ void FeatureSet::reset() {
   for (auto& sum : sums_) sum.sum.value = sum.lots.value = 0;
   for (auto& own : own_)
     if (own) own->reset();
-  stale_[0] = stale_[1] = true;
   packet_signed_ = packet_lots_ = packet_prints_ = 0;
   touch_bid_ = touch_ask_ = kNoPrice;
   touch_bid_lots_ = touch_ask_lots_ = 0;
@@ -151,9 +158,12 @@ void FeatureSet::reset() {
 
 void FeatureSet::on_row(const Event& e) noexcept {
   switch (e.kind) {
-    [[likely]] case Kind::LEVEL:
-      stale_[side_index(e.side)] |= e.price * e.side >= worst_[side_index(e.side)];
+    [[likely]] case Kind::LEVEL: {
+      const int side = side_index(e.side);
+      flow_.touch(side, e.price * e.side);
+      deep_.touch(side, e.price * e.side);
       break;
+    }
     case Kind::TRADE:
       if (e.flags & OWN) break;
       packet_signed_ += static_cast<double>(e.side * e.qty);
@@ -164,8 +174,11 @@ void FeatureSet::on_row(const Event& e) noexcept {
       if (static_cast<Trading>(e.ref_id) == Trading::GAP) reset();
       break;
     case Kind::DATUM:
-    case Kind::BAR: break;
-    default: stale_[0] = stale_[1] = true;
+    case Kind::BAR:
+      break;
+    default:
+      flow_.invalidate();
+      deep_.invalidate();
   }
 }
 
@@ -185,10 +198,14 @@ bool FeatureSet::end_packet(const Book& book, Ts now) {
   }
   warm_ = now - started_ >= warm_up_ns_;
   switch (trigger_.kind) {
-    case Trigger::Kind::PACKET: return fire(book, now);
-    case Trigger::Kind::TRADE: return traded && fire(book, now);
-    case Trigger::Kind::TOUCH: return touch_moved(book) && fire(book, now);
-    case Trigger::Kind::CLOCK: break;
+    case Trigger::Kind::PACKET:
+      return fire(book, now);
+    case Trigger::Kind::TRADE:
+      return traded && fire(book, now);
+    case Trigger::Kind::TOUCH:
+      return touch_moved(book) && fire(book, now);
+    case Trigger::Kind::CLOCK:
+      break;
   }
   return false;
 }
@@ -203,7 +220,9 @@ bool FeatureSet::on_clock(const Book& book, Ts now) {
 
 void FeatureSet::start(const Book& book, Ts now) noexcept {
   started_ = now;
-  for (const int s : {BUY, SELL}) refresh(book.side(s), side_index(s));
+  flow_.invalidate();
+  deep_.invalidate();
+  for (const int s : {BUY, SELL}) refresh(book.side(s), side_index(s), flow_);
   mid_ = 0.5 * static_cast<double>(book.mid2());
   for (auto& history : histories_) history.start(now);
   if (trigger_.kind == Trigger::Kind::CLOCK)
@@ -213,28 +232,23 @@ void FeatureSet::start(const Book& book, Ts now) noexcept {
 void FeatureSet::follow_book(const Book& book, Ts now) noexcept {
   for (const int s : {BUY, SELL}) {
     const int side = side_index(s);
-    if (!stale_[side]) continue;
-    if (ofi_.empty()) {
-      refresh(book.side(s), side);
-    } else {
-      std::copy(levels_[side].begin(), levels_[side].end(), before_.begin());
-      refresh(book.side(s), side);
-      add_order_flow(s, now);
-    }
+    if (!flow_.stale[side]) continue;
+    std::copy_n(levels_[side].begin(), flow_.depth, before_.begin());
+    refresh(book.side(s), side, flow_);
+    add_order_flow(s, now);
   }
   const double mid = 0.5 * static_cast<double>(book.mid2());
   if (mid != mid_) move_mid(mid, now);
 }
 
-void FeatureSet::refresh(const Ladder& ladder, int side) noexcept {
+void FeatureSet::refresh(const Ladder& ladder, int side, DepthCache& cache) noexcept {
   std::int64_t key = ladder.best();
-  for (Level& level : levels_[side]) {
-    level = {key, key == kNoKey ? 0 : ladder.at(key)};
+  for (std::size_t i = 0; i < cache.depth; ++i) {
+    levels_[side][i] = {key, key == kNoKey ? 0 : ladder.at(key)};
+    cache.worst[side] = key;  // kNoKey where levels are missing: any row may fill them
     if (key != kNoKey) key = ladder.next(key);
   }
-  worst_[side] =
-      levels_[side].back().key;  // kNoKey where levels are missing: any row may fill them
-  stale_[side] = false;
+  cache.stale[side] = false;
 }
 
 /// Cont, Kukanov, Stoikov (2014), equation 4, rank by rank. In keys a better price is the larger
@@ -244,7 +258,7 @@ void FeatureSet::add_order_flow(int side, Ts now) noexcept {
   const auto& after = levels_[side_index(side)];
   std::array<double, kMaxLevels> flow;
   double total = 0;
-  for (std::size_t i = 0; i < after.size(); ++i) {
+  for (std::size_t i = 0; i < flow_.depth; ++i) {
     Lots lots = 0;
     if (after[i].key >= before_[i].key) lots += after[i].lots;
     if (after[i].key <= before_[i].key) lots -= before_[i].lots;
@@ -277,10 +291,18 @@ void FeatureSet::add_trades(Ts now) noexcept {
   for (const std::size_t place : traded_) {
     WindowSum& sum = sums_[place];
     switch (sum.kind) {
-      case FeatureKind::TRADE_FLOW: sum.sum.add(packet_signed_, now); break;
-      case FeatureKind::TRADE_LOTS: sum.sum.add(packet_lots_, now); break;
-      case FeatureKind::TRADE_COUNT: sum.sum.add(packet_prints_, now); break;
-      default: sum.sum.add(packet_signed_, now); sum.lots.add(packet_lots_, now);
+      case FeatureKind::TRADE_FLOW:
+        sum.sum.add(packet_signed_, now);
+        break;
+      case FeatureKind::TRADE_LOTS:
+        sum.sum.add(packet_lots_, now);
+        break;
+      case FeatureKind::TRADE_COUNT:
+        sum.sum.add(packet_prints_, now);
+        break;
+      default:
+        sum.sum.add(packet_signed_, now);
+        sum.lots.add(packet_lots_, now);
     }
   }
   last_trade_ = now;
@@ -303,6 +325,8 @@ bool FeatureSet::touch_moved(const Book& book) noexcept {
 
 bool FeatureSet::fire(const Book& book, Ts now) {
   if (warm_) {
+    for (const int s : {BUY, SELL})
+      if (deep_.stale[side_index(s)]) refresh(book.side(s), side_index(s), deep_);
     for (auto& history : histories_) history.advance(now, mid_);
     for (std::size_t i = 0; i < specs_.size(); ++i) row_[i] = value(i, book, now);
     row_ts_ = now;
@@ -329,30 +353,39 @@ double FeatureSet::built_in(std::size_t i, Ts now) const noexcept {
   const FeatureSpec& spec = specs_[i];
   const std::size_t side = static_cast<std::size_t>(side_index(spec.side));
   switch (spec.kind) {
-    case FeatureKind::MID: return mid_;
-    case FeatureKind::MICRO_PRICE: return mid_ + micro_price_minus_mid();
-    case FeatureKind::MICRO_PRICE_MINUS_MID: return micro_price_minus_mid();
-    case FeatureKind::SPREAD: return static_cast<double>(-levels_[1][0].key - levels_[0][0].key);
-    case FeatureKind::IMBALANCE: return imbalance(spec.levels);
+    case FeatureKind::MID:
+      return mid_;
+    case FeatureKind::MICRO_PRICE:
+      return mid_ + micro_price_minus_mid();
+    case FeatureKind::MICRO_PRICE_MINUS_MID:
+      return micro_price_minus_mid();
+    case FeatureKind::SPREAD:
+      return static_cast<double>(-levels_[1][0].key - levels_[0][0].key);
+    case FeatureKind::IMBALANCE:
+      return imbalance(spec.levels);
     case FeatureKind::OFI:
     case FeatureKind::TRADE_FLOW:
     case FeatureKind::TRADE_LOTS:
-    case FeatureKind::TRADE_COUNT: return sums_[part_[i]].sum.read(now);
+    case FeatureKind::TRADE_COUNT:
+      return sums_[part_[i]].sum.read(now);
     case FeatureKind::VOLATILITY:  // the decayed window is window / ln 2 long
       return std::sqrt(sums_[part_[i]].sum.read(now) * kLn2 * 1e9 /
                        static_cast<double>(spec.window_ns));
-    case FeatureKind::MID_RETURN: return mid_ - histories_[part_[i]].mid_at(now - spec.window_ns);
+    case FeatureKind::MID_RETURN:
+      return mid_ - histories_[part_[i]].mid_at(now - spec.window_ns);
     case FeatureKind::DEPTH_LOTS:
       return log_one_plus(
           static_cast<double>(levels_[side][static_cast<std::size_t>(spec.levels - 1)].lots));
-    case FeatureKind::LEVEL_DISTANCE: return level_distance(spec.side, spec.levels);
+    case FeatureKind::LEVEL_DISTANCE:
+      return level_distance(spec.side, spec.levels);
     case FeatureKind::SINCE_EVENT:
       return packet_before_ == kNoTime ? 0.0 : log_us(now - packet_before_);
     case FeatureKind::SINCE_TRADE:
       return log_us(now - (last_trade_ == kNoTime ? started_ : last_trade_));
     case FeatureKind::SINCE_ROW:
       return log_us(now - (last_fired_ == kNoTime ? started_ : last_fired_));
-    case FeatureKind::OWN: break;
+    case FeatureKind::OWN:
+      break;
   }
   return 0.0;
 }

@@ -126,6 +126,14 @@ class FeatureSet {
     std::int64_t key = kNoKey;
     Lots lots = 0;
   };
+  /// The first `depth` levels, current unless a row touched one of them.
+  struct DepthCache {
+    std::size_t depth = 0;
+    std::int64_t worst[2] = {kNever, kNever};  // rows at or above this key make it stale
+    bool stale[2] = {false, false};
+    void touch(int side, std::int64_t key) noexcept { stale[side] |= key >= worst[side]; }
+    void invalidate() noexcept { stale[0] = stale[1] = depth > 0; }
+  };
   /// A sum whose terms lose half their weight every window; window 0: a plain sum.
   struct Decayed {
     double per_ns = 0;  // 1 / window
@@ -162,7 +170,7 @@ class FeatureSet {
   void plan(const FeatureSpec& spec);
   void start(const Book& book, Ts now) noexcept;
   void follow_book(const Book& book, Ts now) noexcept;
-  void refresh(const Ladder& ladder, int side) noexcept;
+  void refresh(const Ladder& ladder, int side, DepthCache& cache) noexcept;
   void add_order_flow(int side, Ts now) noexcept;
   void move_mid(double mid, Ts now) noexcept;
   void add_trades(Ts now) noexcept;
@@ -176,11 +184,9 @@ class FeatureSet {
 
   std::vector<FeatureSpec> specs_;
   Trigger trigger_;
-  int depth_ = 1;  // levels cached a side
   Ns warm_up_ns_ = 0;
   std::vector<Level> levels_[2], before_;
-  std::int64_t worst_[2] = {kNoKey, kNoKey};  // rows at or above this key change the cache
-  bool stale_[2] = {true, true};
+  DepthCache flow_, deep_;  // what OFI needs after a packet, and what all need when a row is made
   std::vector<WindowSum> sums_;
   std::vector<MidHistory> histories_;
   std::vector<std::unique_ptr<OwnFeature>> own_;

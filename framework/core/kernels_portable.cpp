@@ -31,9 +31,12 @@ struct V4 {
 bool has(Isa isa) noexcept {
 #if defined(__x86_64__)
   switch (isa) {
-    case Isa::AVX512: return __builtin_cpu_supports("avx512f");
-    case Isa::AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case Isa::PORTABLE: break;
+    case Isa::AVX512:
+      return __builtin_cpu_supports("avx512f");
+    case Isa::AVX2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Isa::PORTABLE:
+      break;
   }
 #endif
   return isa == Isa::PORTABLE;
@@ -54,9 +57,12 @@ Isa default_isa() {
 
 std::string_view isa_name(Isa isa) noexcept {
   switch (isa) {
-    case Isa::AVX512: return "avx512";
-    case Isa::AVX2: return "avx2";
-    case Isa::PORTABLE: break;
+    case Isa::AVX512:
+      return "avx512";
+    case Isa::AVX2:
+      return "avx2";
+    case Isa::PORTABLE:
+      break;
   }
   return "portable";
 }
