@@ -37,9 +37,9 @@ types:  ## mypy --strict on framework/hft and adapters
 	mypy
 
 format:  ## rewrite Python and C++ as the formatters want it
+	clang-format -i $(CXX_FILES)
 	ruff format $(PY_DIRS)
 	ruff check --fix $(PY_DIRS)
-	clang-format -i $(CXX_FILES)
 
 stub:  ## write framework/hft/_core.pyi anew from the built module
 	$(STUBGEN) -o framework/hft/_core.pyi
