@@ -11,6 +11,8 @@ from hft.data.checks import TS_END
 
 Levels = list[tuple[str, str]]
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+MS_END = TS_END // 1_000_000
+US_BEGIN = 10**15  # 2001
 VenueTime = Annotated[int, msgspec.Meta(ge=0, le=TS_END // 1_000)]  # in ms or us
 
 
@@ -59,7 +61,11 @@ def parse(text: bytes, decode: Any) -> tuple[int, Message]:
     ts_recv = int(stamp) * (1_000 if len(stamp) == 16 else 1)
     if ts_recv >= TS_END:
         raise Unreadable(f"local time {stamp!r} is after the year 2200")
-    return ts_recv, message.data or message
+    message = message.data or message
+    for stamp_of_venue in (message.E, message.T):
+        if MS_END <= stamp_of_venue < US_BEGIN:
+            raise Unreadable(f"venue time {stamp_of_venue} is neither in ms nor in us")
+    return ts_recv, message
 
 
 def _foreign(body: bytes, error: msgspec.ValidationError) -> Message:
@@ -76,7 +82,7 @@ def _foreign(body: bytes, error: msgspec.ValidationError) -> Message:
 
 def venue_ns(stamp: int) -> int:
     """Venue time is in ms, or in us for a stream opened with `timeUnit=MICROSECOND`."""
-    return stamp * (1_000_000 if stamp < 10**14 else 1_000)
+    return stamp * (1_000_000 if stamp < MS_END else 1_000)
 
 
 class Sample:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,33 @@ Reader = Callable[[Any], Read]
 
 _PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _UNKNOWN = 99  # code of a word that the map does not have
+
+
+class Utf8(io.RawIOBase):
+    """A byte stream with `?` for each byte that is not UTF-8.
+
+    Arrow cannot tell of a malformed row that holds such bytes, and would pass over it in silence.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+        out = b""
+        while not out:
+            # Up to three bytes of a letter may wait in the decoder and come on top.
+            raw = self._file.read(max(size - 3, 1) if size >= 0 else size)
+            text = self._decode(raw, final=not raw)
+            plain = raw.isascii() and len(text) == len(raw)
+            out = raw if plain else text.replace("\ufffd", "?").encode()
+            if not raw:
+                break
+        return out
 
 
 def text(column: pa.Array) -> NDArray[Any]:

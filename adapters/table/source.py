@@ -16,6 +16,7 @@ from hft.adapters.table.packets import Packets, Part, Snapshots
 from hft.adapters.table.readers import (
     Bad,
     Reader,
+    Utf8,
     floats,
     integers,
     text,
@@ -202,7 +203,8 @@ class TableFile:
             file.seek(0)
             numbers = _Lines(1 if self._map.names else 2)
             try:
-                reader = self._open_csv(gzip.GzipFile(fileobj=file) if packed else file, numbers)
+                plain = gzip.GzipFile(fileobj=file) if packed else file
+                reader = self._open_csv(Utf8(plain), numbers)
                 self._want_columns(reader.schema.names)
                 for batch in reader:
                     yield batch, numbers.take(batch.num_rows), min(file.tell() / size, 1.0)

@@ -1,33 +1,18 @@
-"""Where market data lies, small feeds, and `hft.adapters` for a checkout that is not installed."""
+"""Where market data lies, and small made-up feeds."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import hft
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind
 
 ROOT = Path(__file__).parents[2]
-
-if importlib.util.find_spec("hft.adapters") is None:  # the build maps the folder; until then this
-    _folder = ROOT / "adapters"
-    _spec = importlib.util.spec_from_file_location(
-        "hft.adapters", _folder / "__init__.py", submodule_search_locations=[str(_folder)]
-    )
-    assert _spec is not None
-    assert _spec.loader is not None
-    _module = importlib.util.module_from_spec(_spec)
-    sys.modules["hft.adapters"] = _module
-    _spec.loader.exec_module(_module)
-    hft.adapters = _module  # type: ignore[attr-defined]
 
 T0 = 1_723_161_600_000_000_000  # 2024-08-09T00:00
 

@@ -12,7 +12,7 @@ import pytest
 from hft.adapters.binance import BinanceCapture
 from hft.data import Store, import_source
 from hft.data.info import describe
-from hft.errors import DataError
+from hft.errors import DataError, OutOfOrder
 from hft.types import Flag, Kind, Trading
 
 RECV = 1_723_161_600_000_000_000
@@ -175,6 +175,8 @@ def test_tick_and_lot_from_the_decimals(tmp_path: Path, capture: list[str]) -> N
     [
         ('1723161601000000000 {"e":"tra', "line 3: JSON is cut"),
         ('17231616010 {"e":"trade"}', "line 3: local time"),
+        ('9223161601000000000 {"e":"trade"}', "line 3: local time .* after the year 2200"),
+        ('1723161601000000000 {"e":"trade","T":17231616010000}', "neither in ms nor in us"),
         ("nonsense", "line 3: JSON is cut"),
         (
             '1723161601000000000 {"e":"trade","s":"AB","t":9,"p":"x","q":"1","T":1723161601000}',
@@ -221,6 +223,17 @@ def test_diffs_without_any_snapshot_make_no_book(tmp_path: Path) -> None:
         capture.rows(tmp_path)
     rows, _ = capture.rows(tmp_path, repair=True)
     assert kinds(rows) == ["TRADE"]
+
+
+def test_a_venue_time_far_back_is_no_reordering(tmp_path: Path) -> None:
+    capture = Capture().trade(1).trade(2).trade(3, T=MS - 3_600_000)
+    (tmp_path / "c").write_text("\n".join(capture.lines))
+    with pytest.raises(OutOfOrder, match=r"goes back 3601 s .* further than the 10 s"):
+        import_source(BinanceCapture(tmp_path / "c"), Store(tmp_path / "s"))
+    done = import_source(
+        BinanceCapture(tmp_path / "c", repair=True), Store(tmp_path / "s"), repair=True
+    )
+    assert done.repaired["venue times raised"] == 1
 
 
 def test_not_a_capture(tmp_path: Path) -> None:

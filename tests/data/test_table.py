@@ -240,6 +240,15 @@ def test_a_bad_map_names_its_key(tmp_path: Path, old: str, new: str, says: str) 
         source(tmp_path, TRADES.replace(old, new, 1), TRADES_CSV)
 
 
+def test_a_cut_row_with_bytes_that_are_no_text_is_named_too(tmp_path: Path) -> None:
+    content = TRADES_CSV.encode().replace(b",buy,101,2", b",b\xacy")
+    with pytest.raises(DataError, match="Row #4: Expected 6 columns, got 4"):
+        rows_of(source(tmp_path, TRADES, content))
+    umlaut = TRADES.replace('"taker"', '"täker"')
+    content = TRADES_CSV.replace("taker", "täker").encode()
+    assert len(rows_of(source(tmp_path, umlaut, content))) == 3
+
+
 def test_missing_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_map(tmp_path / "none.toml")

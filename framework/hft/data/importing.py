@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from hft.data.checks import Checker, Events, Report, Sequence
 from hft.data.exact import duration
-from hft.data.reorder import Reorder
+from hft.data.reorder import WINDOW_NS, Reorder
 from hft.data.repairs import repair as repair_events
 from hft.data.store import Store
 from hft.data.writing import Writer
 from hft.durations import parse_ns
-from hft.errors import DataError, HftError
+from hft.errors import DataError, HftError, OutOfOrder
 from hft.types import InstrumentSpec
 
 LATENCY_FLOOR_NS = 1_000_000
@@ -176,6 +176,11 @@ def _reordered(batches: Iterator[Batch], source: Source) -> Iterator[Batch]:
     for batch in batches:
         done = batch.done
         rows = Batch(*reorder.feed(batch.events, batch.lines), done)
+        if reorder.raised_by_ns > WINDOW_NS:
+            raise OutOfOrder(
+                f"{source.name}: ts_event goes back {duration(reorder.raised_by_ns)} on the "
+                f"venue's clock, further than the {duration(WINDOW_NS)} that streams may be apart"
+            )
         if len(rows.events):
             yield rows
     yield Batch(*reorder.flush(), done)

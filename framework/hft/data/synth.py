@@ -131,6 +131,18 @@ def synthesize_chunks(
         progress(done, 1.0)
 
 
+def symbol_chunks(config: SynthConfig, number: int, *, rows: int = 1 << 18) -> Iterator[Events]:
+    """Rows of one symbol, by its place in `symbols`, at most `rows` at a time.
+
+    Raises:
+        ConfigError: a parameter is out of its range.
+    """
+    config = _checked(config)
+    start_ts = instant(config.start)
+    assert start_ts is not None
+    return _rows_of(config, number, start_ts, start_ts + round(config.duration_s * 1e9), rows)
+
+
 def _rows_of(
     config: SynthConfig, number: int, start_ts: int, end_ts: int, rows: int
 ) -> Iterator[Events]:
