@@ -258,6 +258,8 @@ void ReplayDriver::catch_up(InstrumentId inst, Ts until) {
 
 void ReplayDriver::activate(InstrumentId inst) {
   if (is_active_[inst]) return;
+  horizon_ = kNever;  // it stayed behind; nothing of ours was there, so nothing answers on the way
+  run_rows(inst, engine_->now());
   is_active_[inst] = 1;
   active_.push_back(inst);
 }

@@ -76,6 +76,31 @@ class Datum(IntEnum):
     SIGNAL = 3
 
 
+class Side(IntEnum):
+    """+1 and -1, so that `price * side` orders both sides the same way."""
+
+    BUY = 1
+    SELL = -1
+
+
+BUY, SELL = Side.BUY, Side.SELL
+
+
+class Tif(IntEnum):
+    """Time in force."""
+
+    GTC = 0
+    IOC = 1
+    FOK = 2
+    POST_ONLY = 3
+
+    def __str__(self) -> str:
+        return self.name
+
+
+GTC, IOC, FOK, POST_ONLY = Tif.GTC, Tif.IOC, Tif.FOK, Tif.POST_ONLY
+
+
 class InstrumentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Facts about one instrument, kept in a store's metadata.
 

@@ -13,7 +13,10 @@ namespace hft {
 
 void init_features(nb::module_& m);
 void init_network(nb::module_& m);
+void init_replay(nb::module_& m);
 void init_sim(nb::module_& m);
+void init_strategy(nb::module_& m);
+void init_views(nb::module_& m);
 
 namespace {
 
@@ -48,4 +51,7 @@ NB_MODULE(_core, m) {
   hft::init_features(m);
   hft::init_network(m);
   hft::init_sim(m);
+  hft::init_views(m);
+  hft::init_strategy(m);
+  hft::init_replay(m);
 }

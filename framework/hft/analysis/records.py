@@ -6,6 +6,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from hft.types import Tif as Tif
+
 NO_TIME = np.iinfo(np.int64).min
 """A time that never came."""
 NO_PRICE = np.iinfo(np.int64).min
@@ -27,14 +29,8 @@ class OrderState(IntEnum):
     EXPIRED = 8
     UNKNOWN = 9
 
-
-class Tif(IntEnum):
-    """Time in force."""
-
-    GTC = 0
-    IOC = 1
-    FOK = 2
-    POST_ONLY = 3
+    def __str__(self) -> str:
+        return self.name
 
 
 class Reason(IntEnum):
@@ -56,6 +52,9 @@ class Reason(IntEnum):
     CANCELED_BY_US = 13
     END_OF_RUN = 14
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class FillReason(IntEnum):
     """Why a fill happened; see framework/core/records.hpp."""
@@ -65,6 +64,9 @@ class FillReason(IntEnum):
     THROUGH = 2
     CROSSED = 3
     TAKEN = 4
+
+    def __str__(self) -> str:
+        return self.name
 
 
 ORDER_ROW = np.dtype(

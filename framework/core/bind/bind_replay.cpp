@@ -1,0 +1,248 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+#include "../replay_driver.hpp"
+#include "session.hpp"
+
+using namespace nanobind::literals;
+
+namespace hft {
+
+/// Copies rows of a core struct into a NumPy array of bytes; Python views it with the matching dtype.
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const void* rows, std::size_t size) {
+  auto* copy = new std::uint8_t[size == 0 ? 1 : size];
+  if (size > 0) std::memcpy(copy, rows, size);
+  nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
+  return {copy, {size}, owner};
+}
+
+namespace {
+
+using Words = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+Latency latency_of(nb::handle spec) {
+  if (PyLong_Check(spec.ptr())) return Latency(nb::cast<Ns>(spec));
+  const auto [ts, ns, scale] = nb::cast<std::tuple<std::vector<Ts>, std::vector<Ns>, double>>(spec);
+  return Latency(ts, ns, scale);
+}
+
+/// A run on recorded or synthetic data.
+class Replay {
+ public:
+  Replay(std::vector<Instrument> instruments, const EngineConfig& config, std::vector<VenueConfig> venues, ReplayConfig replay)
+      : session(std::make_shared<Session>(std::move(instruments), config)),
+        driver(std::make_unique<ReplayDriver>(*session->engine, std::move(replay), std::move(venues))) {}
+
+  /// `chunks`: an iterator of EVENT arrays viewed as int64 (n, 8).
+  void add_stream(InstrumentId inst, nb::object chunks) {
+    auto held = std::make_shared<std::deque<nb::object>>();
+    auto next = [chunks, held](Chunk& chunk) {
+      for (;;) {
+        PyObject* item = PyIter_Next(chunks.ptr());
+        if (item == nullptr) {
+          if (PyErr_Occurred()) throw nb::python_error();
+          return false;
+        }
+        const nb::object array = nb::steal(item);
+        const auto words = nb::cast<Words>(array);
+        if (words.shape(1) != 8) throw DataError("a chunk must be EVENT rows viewed as int64 with shape (n, 8)");
+        if (words.shape(0) == 0) continue;
+        held->push_back(array);
+        chunk.rows = reinterpret_cast<const Event*>(words.data());
+        chunk.size = words.shape(0);
+        return true;
+      }
+    };
+    driver->add_stream(inst, Stream(next, [held] { held->pop_front(); }));
+  }
+
+  void run(nb::object strategy, nb::object poll) {
+    session->attach(strategy);
+    driver->on_start = [this] { session->start(); };
+    driver->on_stop = [this] { session->stop(); };
+    driver->poll = [poll](std::int64_t rows) {
+      if (PyErr_CheckSignals() != 0) {
+        if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
+        PyErr_Clear();
+        return false;
+      }
+      return poll.is_none() || nb::cast<bool>(poll(rows));
+    };
+    struct Detach {
+      Session& s;
+      ~Detach() { s.detach(); }
+    } const detach{*session};
+    driver->run();
+  }
+
+  std::shared_ptr<Session> session;
+  std::unique_ptr<ReplayDriver> driver;
+};
+
+}  // namespace
+
+void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
+                std::optional<std::shared_ptr<Network>> network, std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows) {
+  Source source;
+  source.features = std::make_unique<FeatureSet>(std::move(specs), trigger);
+  if (network) {
+    source.network = *network;
+    if (source.network->inputs() != source.features->size())
+      raise_error("ModelError", "the model wants " + std::to_string(source.network->inputs()) + " features, its source has " +
+                                    std::to_string(source.features->size()));
+    source.state = source.network->state();
+  }
+  source.model = model;
+  source.warm_up_rows = warm_up_rows;
+  source.publish_rows = publish_rows;
+  s.engine->add_source(inst, std::move(source));
+}
+
+void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns) {
+  if (s.models.size() <= model) {
+    s.models.resize(model + 1);
+    s.row_names.resize(model + 1);
+  }
+  s.models[model] = {name, tier, outputs};
+  s.row_names[model] = columns;
+}
+
+nb::dict results_of(const Engine& const_engine, const std::vector<FillRow>& fills) {
+  auto& engine = const_cast<Engine&>(const_engine);
+  nb::dict out;
+  std::vector<OrderRow> rows;
+  rows.reserve(engine.orders().size());
+  for (OrderId id = 1; id <= engine.orders().size(); ++id) rows.push_back(engine.orders()[id].row);
+  out["orders"] = bytes_of(rows.data(), rows.size() * sizeof(OrderRow));
+  out["fills"] = bytes_of(fills.data(), fills.size() * sizeof(FillRow));
+  out["samples"] = bytes_of(engine.samples.data(), engine.samples.size() * sizeof(SampleRow));
+  out["feed_latency_ns"] = bytes_of(engine.feed_latency.data(), engine.feed_latency.size() * sizeof(Ns));
+  std::vector<Record> journal(engine.journal.size());
+  engine.journal.copy_to(journal.data());
+  out["journal"] = bytes_of(journal.data(), journal.size() * sizeof(Record));
+  out["tags"] = nb::cast(engine.tags());
+  nb::dict counters;
+  const auto& c = engine.counters;
+  counters["packets"] = c.packets;
+  counters["features_rows"] = c.rows_features;
+  counters["inferences"] = c.inferences;
+  counters["signals"] = c.signals;
+  counters["handler_calls"] = c.handlers;
+  counters["gaps"] = c.gaps;
+  counters["refused_by_risk"] = c.refused;
+  counters["late_answers"] = c.late_answers;
+  out["counters"] = counters;
+  return out;
+}
+
+void init_replay(nb::module_& m) {
+  nb::class_<RiskLimits>(m, "RiskLimits")
+      .def(nb::init<>())
+      .def_rw("max_order_lots", &RiskLimits::max_order_lots)
+      .def_rw("max_position_lots", &RiskLimits::max_position_lots)
+      .def_rw("max_open_orders", &RiskLimits::max_open_orders)
+      .def_rw("collar_bps", &RiskLimits::collar_bps)
+      .def_rw("max_messages", &RiskLimits::max_messages)
+      .def_rw("window_ns", &RiskLimits::window_ns);
+  nb::class_<EngineConfig>(m, "EngineConfig")
+      .def(nb::init<>())
+      .def_rw("risk", &EngineConfig::risk)
+      .def_prop_rw("moves", [](const EngineConfig& c) { return static_cast<int>(c.moves); },
+                   [](EngineConfig& c, int moves) { c.moves = static_cast<Moves>(moves); })
+      .def_rw("native_replace", &EngineConfig::native_replace)
+      .def_rw("seed", &EngineConfig::seed)
+      .def_rw("placebo", &EngineConfig::placebo);
+  nb::class_<VenueConfig>(m, "VenueConfig")
+      .def(nb::init<>())
+      .def_prop_rw("queue_model", [](const VenueConfig& c) { return static_cast<int>(c.queue.model); },
+                   [](VenueConfig& c, int model) { c.queue.model = static_cast<QueueModel>(model); })
+      .def_prop_rw("queue_n", [](const VenueConfig& c) { return c.queue.n; }, [](VenueConfig& c, double n) { c.queue.n = n; })
+      .def_rw("partial_fills", &VenueConfig::partial_fills)
+      .def_rw("share_prints", &VenueConfig::share_prints)
+      .def_rw("through_fills_all", &VenueConfig::through_fills_all)
+      .def_rw("fill_on_cross", &VenueConfig::fill_on_cross)
+      .def_rw("refill_half_life_ns", &VenueConfig::refill_half_life_ns)
+      .def("set_latency", [](VenueConfig& c, nb::handle entry, nb::handle response) {
+        c.entry = latency_of(entry);
+        c.response = latency_of(response);
+      }, "entry"_a, "response"_a, "Each a constant [ns] or (times, durations, scale).");
+  m.def("make_instrument",
+        [](InstrumentId id, std::uint32_t venue_id, const std::string& symbol, const std::string& venue, double tick, double lot,
+           double multiplier, bool inverse, std::int64_t maker_e9, std::int64_t taker_e9) {
+          Instrument i;
+          i.id = id;
+          i.venue_id = venue_id;
+          i.symbol = symbol;
+          i.venue = venue;
+          i.tick = tick;
+          i.lot = lot;
+          i.multiplier = multiplier;
+          i.inverse = inverse;
+          i.maker_e9 = maker_e9;
+          i.taker_e9 = taker_e9;
+          i.validate();
+          return i;
+        },
+        "id"_a, "venue_id"_a, "symbol"_a, "venue"_a, "tick"_a, "lot"_a, "multiplier"_a, "inverse"_a, "maker_e9"_a, "taker_e9"_a);
+
+  nb::class_<Replay>(m, "Replay", "A run of one strategy over recorded or synthetic rows.")
+      .def("__init__",
+           [](Replay* self, std::vector<Instrument> instruments, const EngineConfig& engine, std::vector<VenueConfig> venues,
+              nb::handle compute, nb::handle inference, Ns sample_ns, Ts until) {
+             ReplayConfig replay;
+             replay.compute = latency_of(compute);
+             replay.inference = latency_of(inference);
+             replay.sample_ns = sample_ns;
+             replay.until = until;
+             new (self) Replay(std::move(instruments), engine, std::move(venues), std::move(replay));
+           },
+           "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "inference"_a, "sample_ns"_a, "until"_a)
+      .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a)
+      .def("add_source",
+           [](Replay& r, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
+              std::optional<std::shared_ptr<Network>> network, std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows) {
+             add_source(*r.session, inst, std::move(specs), trigger, std::move(network), model, warm_up_rows, publish_rows);
+           },
+           "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a, "publish_rows"_a)
+      .def("set_model",
+           [](Replay& r, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns) {
+             set_model(*r.session, model, name, tier, outputs, columns);
+           },
+           "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
+      .def("make_bars", [](Replay& r, Ns interval) { r.session->engine->make_bars(interval); }, "interval_ns"_a)
+      .def("profile", [](Replay& r) { r.session->engine->profile = true; }, "Times each stage; costs a few clock reads an input.")
+      .def("run", &Replay::run, "strategy"_a, "poll"_a = nb::none())
+      .def("results",
+           [](Replay& r) {
+             Engine& e = *r.session->engine;
+             nb::dict out = results_of(e, r.driver->fills());
+             out["rows"] = r.driver->rows();
+             out["ts_start"] = r.driver->start_ts();
+             out["ts_end"] = r.driver->end_ts();
+             out["interrupted"] = r.driver->interrupted();
+             nb::dict counters = nb::cast<nb::dict>(out["counters"]);
+             counters["signals_conflated"] = r.driver->conflated();
+             if (e.profile) {
+               nb::dict stages;
+               const Ns known = r.driver->venue_ns + r.driver->book_ns + e.stages.features + e.stages.inference + e.stages.strategy;
+               stages["venue"] = static_cast<double>(r.driver->venue_ns) * 1e-9;
+               stages["book"] = static_cast<double>(r.driver->book_ns) * 1e-9;
+               stages["features"] = static_cast<double>(e.stages.features) * 1e-9;
+               stages["inference"] = static_cast<double>(e.stages.inference) * 1e-9;
+               stages["strategy"] = static_cast<double>(e.stages.strategy) * 1e-9;
+               stages["driver"] = static_cast<double>(r.driver->total_ns - known) * 1e-9;
+               out["stages_s"] = stages;
+             }
+             return out;
+           })
+      .def("venue_position", [](const Replay& r, InstrumentId i) { return r.driver->venue_account(i).position; }, "instrument"_a);
+}
+
+}  // namespace hft

@@ -1,0 +1,235 @@
+"""A run's recipe: frozen, typed, unknown keys refused, TOML on disk.
+
+    strategy = "strategies/lstm_mm.py"
+    [data]     where rows come from       [params]  the strategy's own
+    [latency]  the four legs              [risk]    the gate before every order
+    [venue]    queue, fills, fees         [engine]  how the run goes
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from hft.data.synth import SynthConfig
+from hft.durations import parse_ns
+from hft.errors import ConfigError
+
+Duration = str | int
+"""`"250us"`, or a whole number of ns."""
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
+    """Base of every table of a recipe."""
+
+
+class Series(Section):
+    """A recorded latency: the row at or before the time of sending holds, never a line between rows."""
+
+    file: str
+    """CSV or Parquet with a column of times and one of durations, both whole ns."""
+    ts: str = "ts"
+    column: str = "ns"
+    scale: Annotated[float, Meta(ge=0)] = 1.0
+
+
+Leg = Duration | Series
+
+
+class DataConfig(Section):
+    """Where the rows come from."""
+
+    path: str = "synth"
+    """`synth`, a store's folder, or one file (`.npy`, `.npz`, `.parquet`, `.arrow`)."""
+    symbols: tuple[str, ...] = ()
+    """`SYMBOL.VENUE` or `SYMBOL`; empty: all there are."""
+    start: str | int | None = None
+    """ISO date or time (UTC) or ns; included."""
+    end: str | int | None = None
+    """Excluded."""
+    chunk_rows: Annotated[int, Meta(ge=1)] = 1 << 18
+    tick: float | None = None
+    """For `.npy` and `.npz` files, which do not know theirs."""
+    lot: float | None = None
+    synth: SynthConfig = SynthConfig(duration_s=1800.0, price0_ticks=20_000, tick=1.0)
+
+
+class LatencyConfig(Section):
+    """The four legs. Defaults: a desk in the venue's region, not in its rack."""
+
+    feed: Leg | Literal["data"] = "data"
+    """`data`: ts_recv - ts_event of each row; a duration replaces it."""
+    entry: Leg = "1ms"
+    response: Leg = "1ms"
+    compute: Leg = "20us"
+    """A handler call; the strategy is one server, later inputs wait."""
+    inference: Leg = "50us"
+    """A model's service time; another server, the newest row waiting an instrument wins."""
+    scale: Annotated[float, Meta(ge=0)] = 1.0
+    """Multiplies every leg, the feed's included."""
+
+
+class VenueConfig(Section):
+    """How the venue fills and what it charges."""
+
+    queue: Literal["risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform"] = "power3"
+    queue_n: Annotated[float, Meta(gt=0)] = 2.0
+    partial_fills: bool = True
+    share_prints: bool = True
+    through: Literal["volume", "full"] = "volume"
+    """How much a print through our price fills."""
+    cross: Literal["fill", "wait_trade"] = "fill"
+    """What the other side's size arriving at our price does."""
+    refill_half_life: Duration = "1s"
+    """Of displayed size that we took; 0: it never heals by itself."""
+    native_replace: bool = True
+    maker_fee: float = 0.0
+    """Of notional; negative: a rebate."""
+    taker_fee: float = 0.0
+
+
+class RiskConfig(Section):
+    """The first gate; 0 means no limit."""
+
+    max_order_lots: Count = 0
+    max_position_lots: Count = 0
+    max_open_orders: Count = 0
+    collar_bps: Count = 0
+    """Furthest a price may lie from our mid."""
+    max_messages: Count = 0
+    """New orders and replaces in any `window`."""
+    window: Duration = "1s"
+
+
+class EngineSection(Section):
+    """How the run goes."""
+
+    moves: Literal["on_answer", "on_call", "overlap"] = "on_answer"
+    """What a target verb does while an order is on its way out; see docs/orders.md."""
+    sample: Duration = "1s"
+    """Grid of equity samples."""
+    bracket: bool = True
+    """Also run under the risk-averse queue, for the report."""
+    placebo: bool = False
+    """Publish what the model said of other rows."""
+    profile: bool = False
+    """Time each stage."""
+
+
+class Recipe(Section):
+    """Everything a run depends on besides the strategy's code, the data and the bundle."""
+
+    strategy: str = ""
+    name: str = ""
+    seed: Count = 1
+    data: DataConfig = DataConfig()
+    latency: LatencyConfig = LatencyConfig()
+    venue: VenueConfig = VenueConfig()
+    venues: dict[str, VenueConfig] = {}
+    """Instead of `venue`, by venue name."""
+    risk: RiskConfig = RiskConfig()
+    engine: EngineSection = EngineSection()
+    params: dict[str, Any] = {}
+
+
+def load_recipe(path: Path) -> dict[str, Any]:
+    """The recipe's tables as plain values.
+
+    Raises:
+        ConfigError: absent, not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise ConfigError(f"no recipe at {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read recipe {path}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def to_recipe(tables: dict[str, Any], origin: str = "recipe") -> Recipe:
+    """Checks tables against the recipe's types.
+
+    Raises:
+        ConfigError: unknown key, wrong type or bound; the message carries the key path.
+    """
+    try:
+        recipe = msgspec.convert(tables, Recipe)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {error}") from error
+    for key in ("entry", "response", "compute", "inference"):
+        leg = getattr(recipe.latency, key)
+        if not isinstance(leg, Series):
+            _duration(leg, f"latency.{key}")
+    if recipe.latency.feed != "data" and not isinstance(recipe.latency.feed, Series):
+        _duration(recipe.latency.feed, "latency.feed")
+    return recipe
+
+
+def _duration(value: Duration, key: str) -> int:
+    try:
+        return parse_ns(value)
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from error
+
+
+def set_key(tables: dict[str, Any], assignment: str) -> None:
+    """Applies `a.b=value` to tables; the value is TOML, or else a bare string.
+
+    A key without a dot that is no table or field of the recipe is a strategy parameter.
+
+    Raises:
+        ConfigError: there is no `=`, or the path runs through a value.
+    """
+    key, sep, text = assignment.partition("=")
+    if not sep or not key.strip():
+        raise ConfigError(f"--set wants key=value, was {assignment!r}")
+    try:
+        value = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    path = key.strip().split(".")
+    if len(path) == 1 and path[0] not in Recipe.__struct_fields__:
+        path = ["params", *path]
+    table = tables
+    for step in path[:-1]:
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {key}: {step} is a value, not a table")
+    table[path[-1]] = value
+
+
+def to_toml(recipe: Recipe) -> str:
+    """The resolved recipe as TOML, every default written out."""
+    tables = msgspec.to_builtins(recipe)
+    lines: list[str] = []
+    _write_table(tables, (), lines)
+    return "\n".join(lines) + "\n"
+
+
+def _write_table(table: dict[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
+    plain = {k: v for k, v in table.items() if not isinstance(v, dict)}
+    if path and (plain or not table):
+        lines.extend(["", "[" + ".".join(path) + "]"])
+    for key, value in plain.items():
+        if value is not None:  # TOML has no null: an absent key is the default
+            lines.append(f"{key} = {_toml_value(value)}")
+    for key, value in table.items():
+        if isinstance(value, dict):
+            _write_table(value, (*path, key), lines)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml_value(v) for v in value) + "]"
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return repr(value)

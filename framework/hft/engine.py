@@ -1,0 +1,448 @@
+"""`hft.backtest`: resolves a recipe, builds the core's replay and runs a strategy through it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
+from hft.analysis.run_data import InstrumentFacts, RunData
+from hft.config import Recipe, VenueConfig, load_recipe, set_key, to_recipe
+from hft.durations import parse_ns
+from hft.environment import environment
+from hft.errors import ConfigError, HftError, StrategyError
+from hft.execution.latency import core_latency, delayed
+from hft.feeds import Feed, open_feeds
+from hft.loader import load_strategy, recipe_beside, split_class
+from hft.types import InstrumentSpec
+
+if TYPE_CHECKING:
+    from hft.analysis.report import Report
+    from hft.features import Features
+    from hft.inference.bundle import Bundle
+    from hft.strategy import Strategy
+
+Progress = Callable[[str, int, int | None], None]
+"""Told (what runs, rows so far, rows in all or None)."""
+
+LATENCY_SWEEP = (0.0, 0.5, 1.0, 2.0, 4.0)
+QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
+MOVES = ("on_answer", "on_call", "overlap")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """A run, ready to go: what to run, on which rows, under which recipe."""
+
+    strategy: type[Strategy]
+    file: Path | None
+    recipe: Recipe
+    feeds: list[Feed]
+    params: Any
+    sources: list[SourcePlan]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """Features and the model, if any, that reads them."""
+
+    name: str
+    features: Features
+    bundle: Bundle | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run left: its data for the report, its journal, and the strategy object."""
+
+    run: RunData
+    journal: NDArray[np.uint8]
+    strategy: Strategy
+
+
+def backtest(
+    strategy: str | Path | type[Strategy],
+    data: str | Path | Mapping[str, NDArray[Any]] | None = None,
+    *,
+    recipe: str | Path | Mapping[str, Any] | None = None,
+    specs: list[InstrumentSpec] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    placebo: bool = False,
+    sweep: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Runs a strategy over recorded or synthetic rows.
+
+    Args:
+        strategy: a file (`x.py` or `x.py:Class`) or a Strategy class.
+        data: a store, a file, `synth`, or EVENT arrays by `SYMBOL.VENUE` (then `specs` too).
+        recipe: a TOML file or its tables; by default the one beside the strategy file.
+        specs: facts of the instruments when `data` are arrays.
+        settings: recipe keys and strategy parameters, such as `{"latency.entry": "2ms", "lots": 3}`.
+        seed: replaces the recipe's.
+        placebo: also run with the model's outputs taken from other rows.
+        sweep: also run with latency times 0, 1/2, 2 and 4.
+        progress: told how far it is.
+
+    Returns:
+        The report, with polars frames of orders, fills and equity.
+
+    Raises:
+        ConfigError, StrategyError, ModelError, DataError: what was given cannot run.
+    """
+    from hft.analysis.report import Report
+
+    plan = prepare(strategy, data, recipe=recipe, specs=specs, settings=settings, seed=seed)
+    return Report(run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress).run)
+
+
+def prepare(
+    strategy: str | Path | type[Strategy],
+    data: str | Path | Mapping[str, NDArray[Any]] | None = None,
+    *,
+    recipe: str | Path | Mapping[str, Any] | None = None,
+    specs: list[InstrumentSpec] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    assignments: tuple[str, ...] = (),
+    seed: int | None = None,
+) -> Plan:
+    """Everything that can be wrong is found here, before the first row."""
+    cls, file = _strategy(strategy)
+    tables, origin = _tables(recipe, file)
+    for key, value in (settings or {}).items():
+        _set_value(tables, key, value)
+    for assignment in assignments:
+        set_key(tables, assignment)
+    if isinstance(data, str | Path):
+        tables.setdefault("data", {})["path"] = str(data)
+    if seed is not None:
+        tables["seed"] = seed
+        if tables.get("data", {}).get("path", "synth") == "synth":
+            tables.setdefault("data", {}).setdefault("synth", {})["seed"] = seed
+    tables["strategy"] = str(file) if file else f"{cls.__module__}:{cls.__qualname__}"
+    tables.setdefault("name", file.stem if file else cls.__name__)
+    resolved = to_recipe(tables, origin)
+    arrays = data if isinstance(data, Mapping) else None
+    feeds = open_feeds(resolved, arrays, specs)
+    params = _params(cls, resolved)
+    return Plan(cls, file, resolved, feeds, params, _sources(cls, file, params))
+
+
+def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Path | None]:
+    if isinstance(strategy, type):
+        return strategy, None
+    file, name = split_class(str(strategy))
+    return load_strategy(file, name), file
+
+
+def _tables(recipe: str | Path | Mapping[str, Any] | None, file: Path | None) -> tuple[dict[str, Any], str]:
+    if isinstance(recipe, Mapping):
+        return msgspec.json.decode(msgspec.json.encode(recipe)), "recipe"
+    path = Path(recipe) if recipe is not None else recipe_beside(file) if file else None
+    return (load_recipe(path), str(path)) if path else ({}, "recipe")
+
+
+def _set_value(tables: dict[str, Any], key: str, value: Any) -> None:
+    path = key.split(".")
+    if len(path) == 1 and path[0] not in Recipe.__struct_fields__:
+        path = ["params", *path]
+    for step in path[:-1]:
+        tables = tables.setdefault(step, {})
+    tables[path[-1]] = value
+
+
+def _params(cls: type[Strategy], recipe: Recipe) -> Any:
+    try:
+        return msgspec.convert(recipe.params, cls.params_type())
+    except msgspec.ValidationError as error:
+        fields = ", ".join(cls.params_type().__struct_fields__) or "none"
+        raise ConfigError(f"params: {error} ({cls.__name__} knows {fields})") from error
+
+
+def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[SourcePlan]:
+    models = dict(cls.models)
+    if cls.model is not None:
+        models["model"] = cls.model
+    sources = []
+    for name, model in models.items():
+        from hft.inference.bundle import load_bundle
+
+        bundle = load_bundle(model.folder(file or Path.cwd() / "strategy.py"))
+        sources.append(SourcePlan(name, bundle.features, bundle))
+    own = cls.__new__(cls)
+    features = own.inputs(params)
+    if features is not None:
+        sources.append(SourcePlan("features", features, None))
+    return sources
+
+
+# ---- running ----------------------------------------------------------------------------------------
+
+
+def run_with_variants(
+    plan: Plan, *, placebo: bool = False, sweep: bool = False, progress: Progress | None = None
+) -> Outcome:
+    """The run itself, the risk-averse one beside it, and the variants asked for."""
+    outcome = run_once(plan, progress=progress)
+    run = outcome.run
+    if run.status != "complete":
+        return outcome
+    engine = plan.recipe.engine
+    if engine.bracket and _uses_queue_estimate(plan):
+        averse = _with(plan, venue=dict(queue="risk_averse"))
+        run = dataclasses.replace(run, bracket=run_once(averse, progress, "risk-averse queue").run)
+    variants = list(run.variants)
+    if placebo:
+        shuffled = _with(plan, engine=dict(placebo=True))
+        variants.append(("placebo", run_once(shuffled, progress, "placebo").run))
+    if sweep:
+        for factor in LATENCY_SWEEP:
+            name = f"latency x{factor:g}"
+            scaled = _with(plan, latency=dict(scale=plan.recipe.latency.scale * factor))
+            variants.append((name, run_once(scaled, progress, name).run if factor != 1.0 else run))
+    variants = [(n, dataclasses.replace(r, bracket=None, variants=[])) for n, r in variants]
+    return dataclasses.replace(outcome, run=dataclasses.replace(run, variants=variants))
+
+
+def _uses_queue_estimate(plan: Plan) -> bool:
+    venues = [plan.recipe.venue, *plan.recipe.venues.values()]
+    return any(v.queue != "risk_averse" for v in venues)
+
+
+def _with(plan: Plan, **changes: dict[str, Any]) -> Plan:
+    recipe = plan.recipe
+    for section, values in changes.items():
+        changed = msgspec.structs.replace(getattr(recipe, section), **values)
+        recipe = msgspec.structs.replace(recipe, **{section: changed})
+        if section == "venue":
+            venues = {n: msgspec.structs.replace(v, **values) for n, v in recipe.venues.items()}
+            recipe = msgspec.structs.replace(recipe, venues=venues)
+    return dataclasses.replace(plan, recipe=recipe)
+
+
+def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay") -> Outcome:
+    """One pass over the rows. A handler that raises ends the run as failed; Ctrl-C as interrupted.
+
+    Raises:
+        HftError: the data or the core refuse; a failing handler does not raise.
+    """
+    replay = _build(plan)
+    strategy = new_strategy(plan)
+    started, began = datetime.now(UTC), time.perf_counter()
+    total = _total_rows(plan.feeds)
+    poll = (lambda rows: progress(label, rows, total) is None) if progress else None
+    status, error = "complete", ""
+    try:
+        replay.run(strategy, poll)
+    except HftError as e:
+        status, error = "failed", f"{type(e).__name__}: {e}"
+        if not _from_handler(e):
+            raise
+    except KeyboardInterrupt:
+        status = "interrupted"
+    except Exception as e:
+        status, error = "failed", _handler_error(e)
+    wall_s = time.perf_counter() - began
+    results = replay.results()
+    if results["interrupted"]:
+        status = "interrupted"
+    run = run_data(plan, results, kind="backtest", status=status, error=error)
+    run = dataclasses.replace(run, started_utc=started.isoformat(timespec="seconds"), wall_s=wall_s)
+    return Outcome(run, results["journal"], strategy)
+
+
+def new_strategy(plan: Plan) -> Strategy:
+    """A fresh strategy object with its parameters and seed."""
+    try:
+        strategy = plan.strategy()
+    except Exception as error:
+        raise StrategyError(f"{plan.strategy.__name__} cannot be made: {error}") from error
+    strategy.params = plan.params
+    strategy.seed = plan.recipe.seed
+    return strategy
+
+
+def _from_handler(error: BaseException) -> bool:
+    """Did it pass through the user's file? Then it is the strategy's failure."""
+    frame = error.__traceback__
+    while frame is not None:
+        if "hft_strategy_" in frame.tb_frame.f_globals.get("__name__", ""):
+            return True
+        frame = frame.tb_next
+    return False
+
+
+def _handler_error(error: Exception) -> str:
+    import traceback
+
+    lines = traceback.extract_tb(error.__traceback__)
+    where = f" at {lines[-1].filename}:{lines[-1].lineno} in {lines[-1].name}" if lines else ""
+    return f"StrategyError: {type(error).__name__}: {error}{where}"
+
+
+def _total_rows(feeds: list[Feed]) -> int | None:
+    rows = [f.rows for f in feeds]
+    return sum(r for r in rows if r is not None) if all(r is not None for r in rows) else None
+
+
+def _build(plan: Plan) -> Any:
+    from hft import _core
+
+    recipe = plan.recipe
+    venues = sorted({f.spec.venue for f in plan.feeds})
+    instruments = core_instruments(plan, venues)
+    latency = recipe.latency
+    replay = _core.Replay(
+        instruments,
+        engine_config(recipe),
+        [_venue(recipe, name) for name in venues],
+        core_latency(latency.compute, latency.scale),
+        core_latency(latency.inference, latency.scale),
+        parse_ns(recipe.engine.sample),
+        np.iinfo(np.int64).max,
+    )
+    for number, feed in enumerate(plan.feeds):
+        replay.add_stream(number, _words(delayed(feed.chunks(), latency.feed, latency.scale)))
+    add_sources(replay, plan)
+    if recipe.engine.profile:
+        replay.profile()
+    return replay
+
+
+def _words(chunks: Iterator[NDArray[Any]]) -> Iterator[NDArray[np.int64]]:
+    for rows in chunks:
+        if len(rows):
+            yield np.ascontiguousarray(rows).view(np.int64).reshape(-1, 8)
+
+
+def core_instruments(plan: Plan, venues: list[str]) -> list[Any]:
+    """The core's instruments, fees included."""
+    from hft import _core
+
+    made = []
+    for number, feed in enumerate(plan.feeds):
+        spec, fees = feed.spec, venue_of(plan.recipe, feed.spec.venue)
+        made.append(
+            _core.make_instrument(
+                number,
+                venues.index(spec.venue),
+                spec.symbol,
+                spec.venue,
+                spec.tick,
+                spec.lot,
+                spec.multiplier,
+                spec.inverse,
+                round(fees.maker_fee * 1e9),
+                round(fees.taker_fee * 1e9),
+            )
+        )
+    return made
+
+
+def add_sources(core: Any, plan: Plan) -> None:
+    """Gives the core each instrument's features and models, and bars if the strategy wants them."""
+    for number, source in enumerate(plan.sources):
+        specs, trigger = source.features.to_core()
+        columns = {name: i for i, name in enumerate(source.features.names)}
+        outputs: dict[str, int] = {}
+        network, warm_up = None, 0
+        if source.bundle is not None:
+            outputs = {name: i for i, name in enumerate(source.bundle.outputs)}
+            network, warm_up = source.bundle.network(), source.bundle.warm_up_rows
+        core.set_model(number, source.name, "FULL", outputs, columns)
+        # Rows go to on_features from the strategy's own features, or from its model's when it has none.
+        publish = source.bundle is None or not any(s.bundle is None for s in plan.sources)
+        for instrument in range(len(plan.feeds)):
+            core.add_source(
+                instrument, specs, trigger, network, number, warm_up, publish and _overrides(plan, "on_features")
+            )
+    if plan.strategy.bars is not None:
+        core.make_bars(parse_ns(plan.strategy.bars))
+
+
+def _overrides(plan: Plan, handler: str) -> bool:
+    from hft.strategy import Strategy
+
+    return getattr(plan.strategy, handler) is not getattr(Strategy, handler)
+
+
+def engine_config(recipe: Recipe) -> Any:
+    """The engine's part of a recipe in the core's terms."""
+    from hft import _core
+
+    limits = _core.RiskLimits()
+    for key in ("max_order_lots", "max_position_lots", "max_open_orders", "collar_bps", "max_messages"):
+        setattr(limits, key, getattr(recipe.risk, key))
+    limits.window_ns = parse_ns(recipe.risk.window)
+    config = _core.EngineConfig()
+    config.risk = limits
+    config.seed = recipe.seed
+    config.moves = MOVES.index(recipe.engine.moves)
+    config.native_replace = recipe.venue.native_replace
+    config.placebo = recipe.engine.placebo
+    return config
+
+
+def venue_of(recipe: Recipe, name: str) -> VenueConfig:
+    """A venue's own table, or the common one."""
+    return recipe.venues.get(name, recipe.venue)
+
+
+def _venue(recipe: Recipe, name: str) -> Any:
+    from hft import _core
+
+    facts, latency = venue_of(recipe, name), recipe.latency
+    config = _core.VenueConfig()
+    config.queue_model = QUEUES.index(facts.queue)
+    config.queue_n = facts.queue_n
+    config.partial_fills = facts.partial_fills
+    config.share_prints = facts.share_prints
+    config.through_fills_all = facts.through == "full"
+    config.fill_on_cross = facts.cross == "fill"
+    config.refill_half_life_ns = parse_ns(facts.refill_half_life)
+    config.set_latency(
+        core_latency(latency.entry, latency.scale), core_latency(latency.response, latency.scale)
+    )
+    return config
+
+
+def run_data(plan: Plan, results: Mapping[str, Any], *, kind: str, status: str, error: str) -> RunData:
+    """The core's results as the report wants them."""
+    facts = [
+        InstrumentFacts(
+            f.spec,
+            venue_of(plan.recipe, f.spec.venue).maker_fee,
+            venue_of(plan.recipe, f.spec.venue).taker_fee,
+        )
+        for f in plan.feeds
+    ]
+    return RunData(
+        kind=kind,  # type: ignore[arg-type]
+        name=plan.recipe.name,
+        strategy=plan.recipe.strategy,
+        instruments=facts,
+        status=status,  # type: ignore[arg-type]
+        error=error,
+        environment=environment(plan),
+        recipe=msgspec.to_builtins(plan.recipe),
+        ts_start=results["ts_start"],
+        ts_end=results["ts_end"],
+        rows=results["rows"],
+        stages_s=results.get("stages_s", {}),
+        orders=results["orders"].view(ORDER_ROW),
+        fills=results["fills"].view(FILL_ROW),
+        samples=results["samples"].view(SAMPLE_ROW),
+        sample_ns=parse_ns(plan.recipe.engine.sample),
+        tags=list(results["tags"]),
+        counters=dict(results["counters"]),
+        feed_latency_ns=results["feed_latency_ns"].view(np.int64),
+    )

@@ -1,0 +1,43 @@
+"""What a run depended on besides its recipe: versions, machine, hashes of code, bundle and data."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hft.engine import Plan
+
+_PACKAGES = ("numpy", "polars", "pyarrow", "msgspec")
+
+
+def environment(plan: Plan) -> dict[str, Any]:
+    """Facts to compare two runs by; plain values."""
+    from hft import __version__, _core
+
+    facts: dict[str, Any] = {
+        "hft": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+        "isa": _core.best_isa(),
+    }
+    for package in _PACKAGES:
+        facts[package] = metadata.version(package)
+    if plan.file is not None:
+        facts["strategy_hash"] = file_hash(plan.file)
+    for source in plan.sources:
+        if source.bundle is not None:
+            facts[f"bundle_{source.name}"] = source.bundle.weights_sha256
+    for feed in plan.feeds:
+        facts[f"data_{feed.spec.name}"] = feed.hash
+    return facts
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

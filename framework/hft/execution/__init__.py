@@ -1,0 +1,1 @@
+"""Execution models: Python faces of what the core does to orders and time."""

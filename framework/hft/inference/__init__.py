@@ -1,0 +1,1 @@
+"""Model bundles, and training them."""

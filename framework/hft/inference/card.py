@@ -1,0 +1,141 @@
+"""`model.toml` of a bundle: what a run must know of a model besides its weights."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from hft.durations import format_ns
+from hft.features import Features
+
+FORMAT = 1
+
+
+class FeatureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One input column."""
+
+    kind: str
+    name: str
+    levels: int = 1
+    window: str = "0ns"
+    side: Literal[-1, 0, 1] = 0
+    log: bool = False
+
+    def __str__(self) -> str:
+        """All that decides what the column holds, for comparison and for people."""
+        parts = f"levels={self.levels} window={self.window} side={self.side} log={self.log}"
+        return f"{self.name} ({self.kind} {parts})"
+
+
+class TriggerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a row is made."""
+
+    kind: Literal["packet", "touch", "trade", "clock"]
+    sizes: bool = False
+    interval: str = "0ns"
+
+
+class Scaler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """x = clamp((feature - mean) / scale, -clip, clip)."""
+
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    clip: float
+
+
+class LayerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A layer; its weights are `layer<n>_<part>` in the weights file, n from 1."""
+
+    kind: Literal["lstm", "dense"]
+    units: Annotated[int, Meta(ge=1)]
+    activation: Literal["linear", "relu", "tanh", "sigmoid", "softmax"] = "linear"
+    """Of a dense layer; an LSTM has tanh and sigmoid gates."""
+
+
+class Readout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """alpha_ticks = shrink * sum p_c * move_ticks[c]; confidence = max p_c."""
+
+    move_ticks: tuple[float, ...]
+    shrink: float
+
+
+class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the weights come from."""
+
+    data: str
+    data_sha256: str
+    start_ts: int
+    end_ts: int
+    rows: int
+    seed: int
+    recipe: str = ""
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`model.toml`."""
+
+    format: int
+    name: str
+    outputs: tuple[str, ...]
+    horizon_ns: Annotated[int, Meta(ge=0)]
+    latency_ns: Annotated[int, Meta(ge=0)]
+    """What was predicted: the move from `latency_ns` to `latency_ns + horizon_ns` after the row."""
+    warm_up_rows: Annotated[int, Meta(ge=0)]
+    """Rows after a start or gap whose outputs are not to be trusted."""
+    weights_sha256: str = ""
+    trigger: TriggerEntry
+    features: tuple[FeatureEntry, ...]
+    layers: tuple[LayerEntry, ...]
+    scaler: Scaler
+    readout: Readout | None = None
+    training: Training
+    metrics: dict[str, float] = {}
+
+
+def entries_of(features: Features) -> tuple[tuple[FeatureEntry, ...], TriggerEntry]:
+    """How a card writes features and their trigger."""
+    entries = tuple(
+        FeatureEntry(
+            kind=f.kind,
+            name=f.name,
+            levels=f.levels,
+            window=format_ns(f.window_ns),
+            side=f.side,  # type: ignore[arg-type]
+            log=f.is_log,
+        )
+        for f in features
+    )
+    t = features.trigger
+    trigger = TriggerEntry(
+        kind=t.kind,  # type: ignore[arg-type]
+        sizes=t.sizes,
+        interval=format_ns(t.interval_ns),
+    )
+    return entries, trigger
+
+
+def to_toml(card: Card) -> str:
+    """Scalars first, one line a feature and a layer, then the tables."""
+    values = msgspec.to_builtins(card)
+    tables = {k: v for k, v in values.items() if isinstance(v, dict)}
+    lines = [f"{k} = {_toml(v)}" for k, v in values.items() if k not in tables and v is not None]
+    for key, table in tables.items():
+        lines += ["", f"[{key}]", *(f"{k} = {_toml(v)}" for k, v in table.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        rows = [_toml(v) for v in value]
+        if value and isinstance(value[0], dict):
+            return "[\n" + "".join(f"  {row},\n" for row in rows) + "]"
+        return "[" + ", ".join(rows) + "]"
+    return repr(value)

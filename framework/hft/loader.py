@@ -1,0 +1,76 @@
+"""Finds and loads a strategy file, and the recipe beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hft.errors import StrategyError
+
+if TYPE_CHECKING:
+    from hft.strategy import Strategy
+
+
+def load_strategy(path: Path, class_name: str | None = None) -> type[Strategy]:
+    """The one `Strategy` subclass that a file defines, or the one named.
+
+    Raises:
+        StrategyError: absent, does not import, or defines none or several.
+    """
+    from hft.strategy import Strategy
+
+    if not path.is_file():
+        raise StrategyError(f"no strategy file at {path}")
+    module = _import(path)
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Strategy) and value.__module__ == module.__name__
+    }
+    if class_name is not None:
+        if class_name not in found:
+            raise StrategyError(f"{path} defines no strategy {class_name}; it has {sorted(found) or 'none'}")
+        return found[class_name]
+    leaves = [c for c in found.values() if not any(o is not c and issubclass(o, c) for o in found.values())]
+    if len(leaves) != 1:
+        names = [c.__name__ for c in leaves]
+        raise StrategyError(f"{path} must define one Strategy subclass, it has {names or 'none'}; name one as {path}:ClassName")
+    return leaves[0]
+
+
+def _import(path: Path) -> Any:
+    # A name of its own a file: two strategies may both be called maker.py.
+    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
+    name = f"hft_strategy_{path.stem}_{digest}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise StrategyError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))  # a strategy may import its neighbours
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise StrategyError(f"{path} does not load: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.resolve().parent))
+    return module
+
+
+def split_class(text: str) -> tuple[Path, str | None]:
+    """`file.py:Class` -> (file.py, Class)."""
+    head, sep, tail = text.rpartition(":")
+    return (Path(head), tail) if sep and tail.isidentifier() else (Path(text), None)
+
+
+def recipe_beside(strategy: Path) -> Path | None:
+    """`backtests/NAME.toml` of the project a strategy file belongs to, if there is one."""
+    for folder in (strategy.resolve().parent.parent / "backtests", strategy.resolve().parent):
+        recipe = folder / f"{strategy.stem}.toml"
+        if recipe.is_file():
+            return recipe
+    return None
