@@ -205,6 +205,20 @@ def test_commands_refuse_with_the_reason(tmp_path: Path, feed) -> None:
     assert not (tmp_path / "s").exists()
 
 
+def test_synth_writes_a_market(tmp_path: Path) -> None:
+    core = pytest.importorskip("hft._core")
+    if not hasattr(core, "SimMarket"):
+        pytest.skip("the built core has no synthetic market")
+    settings = ["--set", "symbols=A,B", "--set", "duration_s=5", "--set", "messages_per_s=200"]
+    code, said = run("synth", "--store", tmp_path / "s", *settings)
+    assert code == 0, said
+    assert Store(tmp_path / "s").symbols() == ["A.SIM", "B.SIM"]
+    code, said = run("check", tmp_path / "s", "--book")
+    assert code == 0, said
+    code, said = run("synth", "--store", tmp_path / "s", "--set", "colour=red")
+    assert (code, "colour" in said) == (2, True)
+
+
 def test_progress_outside_a_terminal_is_a_line_now_and_then(monkeypatch) -> None:
     import hft.data.progress as module
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -158,6 +162,25 @@ def break_off(store: Store, feed, spec, error: BaseException, **options) -> None
     with store.writer(spec, raw=True, **options) as writer:
         writer.add(feed)
         raise error
+
+
+def test_a_killed_writer_leaves_no_day_and_is_swept_up(tmp_path: Path, feed, spec) -> None:
+    store = Store(tmp_path / "s")
+    np.save(tmp_path / "f.npy", feed)
+    script = (
+        "import os, signal, sys, numpy, msgspec; from hft.data import Store; "
+        "from hft.types import InstrumentSpec; "
+        "spec = msgspec.json.decode(sys.argv[3], type=InstrumentSpec)\n"
+        "with Store(sys.argv[1]).writer(spec, raw=True) as writer:\n"
+        "    writer.add(numpy.load(sys.argv[2])); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    arguments = [str(store.path), str(tmp_path / "f.npy"), msgspec.json.encode(spec).decode()]
+    killed = subprocess.run([sys.executable, "-c", script, *arguments], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(files_of(store)) == 4
+    assert store.symbols() == []
+    store.write(feed, spec)
+    assert files_of(store) == ["events.parquet"] * 2
 
 
 def test_another_tick_is_refused(tmp_path: Path, feed, spec) -> None:

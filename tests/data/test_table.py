@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from hft.adapters.table import TableFile, load_map
 from hft.data import Store, import_source
+from hft.data.info import check_data, describe
 from hft.errors import ConfigError, DataError, SchemaError
 from hft.types import Flag, Kind
 
@@ -279,3 +281,22 @@ seq = "id"
     done = import_source(table, Store(tmp_path / "s"), sequence="increasing")
     assert done.rows == 9999
     assert done.least_latency_ns == 115_088_000
+
+
+def fences(kind: str) -> dict[str, str]:
+    """Code blocks of the guide, by name."""
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    found = re.findall(rf"^```{kind} (\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return dict(found)
+
+
+def test_the_guides_example(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    tables, maps = fences("csv"), fences("toml")
+    import_source(source(tmp_path, maps["book"], tables["book"]), store)
+    import_source(source(tmp_path, maps["trades"], tables["trades"]), store, append=True)
+    info = describe(store, "BTCUSDT.MYVENUE")
+    assert info.kinds == {"LEVEL": 5, "SNAPSHOT_BEGIN": 1, "SNAPSHOT_END": 1, "TRADE": 3}
+    assert info.touch == (6_183_760, 310_000, 6_183_765, 100_000)
+    assert info.split_rows == 0
+    assert check_data(store, "BTCUSDT.MYVENUE", book=True).ok

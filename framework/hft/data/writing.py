@@ -115,6 +115,7 @@ class _Day:
         self._spec = spec
         self._old = old
         self._made = _make_folders(path.parent)
+        _sweep(path.parent)
         self._forms: list[tuple[Form, Path, Path]] = []
         self._hash, self._new_hash = RowHash(), RowHash()
         self._rows, self._first, self._last = 0, np.iinfo(np.int64).max, 0
@@ -209,3 +210,15 @@ def _make_folders(folder: Path) -> list[Path]:
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
     return missing[::-1]
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed left behind."""
+    for path in folder.glob(".events.*.tmp"):
+        pid = path.name.split(".")[-2]
+        try:
+            os.kill(int(pid), 0)
+        except (ProcessLookupError, ValueError, OverflowError):
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            continue  # alive, of another user
