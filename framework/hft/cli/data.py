@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hft.data.opening import MarketData
 
 PATH = click.Path(path_type=Path)
+SEQUENCE = click.Choice(["ignore", "increasing", "contiguous"])
 
 
 @click.group()
@@ -41,7 +42,7 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--inverse", is_flag=True, default=None, help="An inverse contract.")
 @click.option("--map", "columns", type=PATH, help="What the columns of a csv or parquet file mean.")
 @click.option("--clock-offset", help="`auto`, or a duration added to ts_recv, such as 1271ms.")
-@click.option("--sequence", default="ignore", help="ignore, increasing or contiguous.")
+@click.option("--sequence", type=SEQUENCE, default="ignore", help="What to ask of `seq`.")
 @click.option("--repair", is_flag=True, help="Mend what can be mended, and count it.")
 @click.option("--raw", is_flag=True, help="Also write the memory-mapped form.")
 @click.option("--overwrite", is_flag=True, help="Replace days that exist.")
@@ -86,7 +87,7 @@ def _say_imported(done: Imported, inferred: list[str]) -> None:
 @click.argument("path", type=PATH)
 @_facts
 @click.option("--book", is_flag=True, help="Also look for a crossed book.")
-@click.option("--sequence", default="ignore", help="ignore, increasing or contiguous.")
+@click.option("--sequence", type=SEQUENCE, default="ignore", help="What to ask of `seq`.")
 def check(path: Path, book: bool, sequence: Any, **facts: Any) -> None:  # noqa: FBT001 - as above
     """Check a store, or a file of rows; the first bad row ends the command with an error."""
     from hft.data.info import check_data
