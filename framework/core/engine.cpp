@@ -40,7 +40,7 @@ void Engine::make_bars(Ns interval_ns) {
   }
 }
 
-void Engine::start(Ts now) {
+void Engine::start(Ts now, Ns anchor) {
   enter(now);
   const std::uint32_t need = WANTS_BOOK | WANTS_TRADE | WANTS_BAR | WANTS_FEATURES | WANTS_DATA | WANTS_GAP;
   wants_packets_ = (port_->wants & need) != 0;
@@ -48,7 +48,7 @@ void Engine::start(Ts now) {
     wants_packets_ |= !m.sources.empty();
     for (const Source& s : m.sources) has_clocks_ |= s.features->trigger().kind == Trigger::Kind::CLOCK;
   }
-  record(RecordKind::START, now, 0, 0, 0, 0, static_cast<std::int64_t>(config_.seed));
+  record(RecordKind::START, now, 0, 0, 0, 0, static_cast<std::int64_t>(config_.seed), anchor);
 }
 
 template <class F>
@@ -256,14 +256,20 @@ void Engine::on_due(Ts now) {
 
 void Engine::fire_timer(std::uint32_t id, Ts now) {
   Timer& t = timers_[id];
-  if (!t.alive) return;
+  if (!t.alive) {
+    if (journal_idle_timers) record(RecordKind::TIMER, now, 0, 0, 0, 0, id, 1);
+    return;
+  }
   if (t.interval > 0) {
     t.next += t.interval;
     due_.push({t.next, ++timer_seq_, id});
   } else {
     t.alive = false;
   }
-  if (t.if_changed != 0 && !worth_calling(t)) return;
+  if (t.if_changed != 0 && !worth_calling(t)) {
+    if (journal_idle_timers) record(RecordKind::TIMER, now, 0, 0, 0, 0, id, 1);
+    return;
+  }
   record(RecordKind::TIMER, now, 0, 0, 0, 0, id);
   call([&] { port_->on_timer(id); });
 }
@@ -387,6 +393,13 @@ Order* Engine::flatten(InstrumentId inst) {
   return &o;
 }
 
+void Engine::abandon(Ts now, std::int64_t why) {
+  enter(now);
+  stop(now, why);
+  risk_.halted = true;
+  for (const Market& m : markets_) cancel_all(m.inst.id);
+}
+
 void Engine::send(Order& o, Command::Kind kind, Ticks price, Lots lots) {
   Command c{};
   c.kind = kind;
@@ -434,7 +447,9 @@ void Engine::on_update(const Update& u, Ts now) {
   enter(now);
   const std::int64_t how = static_cast<std::int64_t>(u.kind) << 24 | static_cast<std::int64_t>(u.reason) << 16 |
                            static_cast<std::int64_t>(u.fill_reason) << 8 | (u.maker ? 1 : 0);
-  record(RecordKind::UPDATE, now, u.instrument, u.order, u.price, u.lots, how, u.money, u.ts_venue);
+  std::int64_t amount = u.money;
+  if (u.kind == Update::Kind::ACCEPTED || u.kind == Update::Kind::REPLACED) std::memcpy(&amount, &u.ahead, sizeof amount);
+  record(RecordKind::UPDATE, now, u.instrument, u.order, u.price, u.lots, how, amount, u.ts_venue);
   Market& m = market(u.instrument);
   if (u.kind == Update::Kind::FUNDING) {
     m.account.funding += u.money;
@@ -448,6 +463,7 @@ void Engine::on_update(const Update& u, Ts now) {
     if (u.kind != Update::Kind::FILL) return;
   }
   if (o.row.ts_ack == kNoTime) o.row.ts_ack = now;
+  if (o.row.ts_arrive == kNoTime) o.row.ts_arrive = u.ts_venue;  // live: the venue's word
   using K = Update::Kind;
   switch (u.kind) {
     case K::ACCEPTED:
@@ -497,7 +513,7 @@ void Engine::apply_fill(Order& o, const Update& u, Ts now) {
   if (o.row.parent != 0) parents_[o.row.parent].filled += u.lots;
   if (!o.alive()) return;
   reserve(o, std::max(o.reserved - u.lots, Lots{0}));
-  if (o.row.cum_lots >= o.row.lots && u.leaves == 0) {
+  if (o.row.cum_lots >= o.row.lots) {
     finish(o, OrderState::FILLED, Reason::NONE, now);
   } else if (o.requests == 0) {
     o.row.state = OrderState::PARTIALLY_FILLED;

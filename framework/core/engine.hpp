@@ -96,7 +96,8 @@ class Engine {
   void make_bars(Ns interval_ns);
 
   // ---- inputs
-  void start(Ts now);
+  /// `anchor`: UTC less monotonic time, live.
+  void start(Ts now, Ns anchor = 0);
   /// Rows of a packet before its last: state only.
   void on_row(Market& m, const Event& e, std::int64_t row, Ts now);
   /// After the packet's last row was given to on_row: triggers and handlers.
@@ -110,7 +111,9 @@ class Engine {
   void on_due(Ts now);
   /// Tells handlers what became true since: readiness, gaps, refusals by the gate.
   void settle(Ts now);
-  void stop(Ts now) { record(RecordKind::STOP, now); }
+  void stop(Ts now, std::int64_t why = 0) { record(RecordKind::STOP, now, 0, 0, 0, 0, why); }
+  /// A handler failed live: everything is cancelled and nothing new passes.
+  void abandon(Ts now, std::int64_t why);
   /// The clock before the next input.
   void wake(Ts now) noexcept { now_ = std::max(now_, now); }
 
@@ -118,6 +121,7 @@ class Engine {
   std::vector<Command> outbox;
   std::vector<Signal> requests;
   Journal journal;
+  bool journal_idle_timers = false;  ///< live: also record timers that found nothing changed
   bool handled = false;  ///< a handler ran since the driver last cleared this
 
   // ---- what a strategy does

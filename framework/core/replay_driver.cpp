@@ -55,18 +55,17 @@ void ReplayDriver::run() {
   });
   end_ = start_;
   while (step()) {
-    if (++steps_ % kPollEvery == 0 && poll && !poll(rows())) {
+    if (++steps_ % kPollEvery == 0 && poll && !poll(rows(), engine_->now())) {
       interrupted_ = true;
       break;
     }
   }
-  finished_ = true;
   end_ = std::max(end_, engine_->now());
   handle(end_, [&] {
+    engine_->stop(engine_->now());
     if (on_stop && !interrupted_) on_stop();
   });
   drain();
-  engine_->stop(end_);
   engine_->sample(end_);
   total_ns = wall_ns() - began;
 }
@@ -230,7 +229,7 @@ void ReplayDriver::run_rows(InstrumentId inst, Ts limit) {
   Listing& l = listings_[inst];
   TapeVenue& venue = *venues_[l.inst->venue_id];
   for (;;) {
-    const Ts stop = std::min({limit, horizon_, l.next_due});
+    const Ts stop = std::min({limit, horizon_, l.markouts.next_due()});
     stirred_ = false;
     while (s.venue.ts <= stop) {
       if (s.venue.end - s.venue.at > static_cast<std::ptrdiff_t>(kPrefetchRows)) __builtin_prefetch(s.venue.at + kPrefetchRows);
@@ -240,8 +239,8 @@ void ReplayDriver::run_rows(InstrumentId inst, Ts limit) {
         break;
     }
     if (stirred_) continue;
-    if (l.next_due <= std::min(limit, horizon_)) {
-      venue.read_markouts(l, l.next_due);
+    if (l.markouts.next_due() <= std::min(limit, horizon_)) {
+      l.markouts.read(fills_, l.markouts.next_due(), l.book.mid2());
       continue;
     }
     return;

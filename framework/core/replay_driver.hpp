@@ -33,8 +33,8 @@ class ReplayDriver {
 
   void add_stream(InstrumentId inst, Stream stream);
 
-  /// Called every few thousand steps with rows read so far; returns false to end the run early.
-  std::function<bool(std::int64_t)> poll;
+  /// Called every few thousand steps with rows read so far and our clock; false ends the run early.
+  std::function<bool(std::int64_t, Ts)> poll;
   /// Called once before the first input and once after the last, inside the engine's clock.
   std::function<void()> on_start, on_stop;
 
@@ -98,7 +98,6 @@ class ReplayDriver {
   Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
   bool stirred_ = false;  // the venue answered while rows ran
   bool interrupted_ = false;
-  bool finished_ = false;
   std::int64_t conflated_ = 0, steps_ = 0;
 };
 

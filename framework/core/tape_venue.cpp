@@ -328,8 +328,7 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   f.maker = maker;
   f.reason = reason;
   const auto index = static_cast<std::uint32_t>(fills_->size());
-  for (auto& queue : l.due) queue.push_back(index);
-  l.next_due = std::min(l.next_due, ts + kMarkoutNs[0]);
+  l.markouts.add(index, ts);
 
   Update u{};
   u.kind = Update::Kind::FILL;
@@ -346,19 +345,6 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   u.fill = index;
   fills_->push_back(f);
   respond(u);
-}
-
-void TapeVenue::read_markouts(Listing& l, Ts ts) {
-  const std::int64_t mid2 = l.book.mid2();
-  l.next_due = kNever;
-  for (int h = 0; h < kMarkouts; ++h) {
-    while (!l.due[h].empty() && (*fills_)[l.due[h].front()].ts_venue + kMarkoutNs[h] <= ts) {
-      (*fills_)[l.due[h].front()].markout_mid2[h] = mid2;
-      l.due[h].pop_front();
-    }
-    if (!l.due[h].empty())
-      l.next_due = std::min(l.next_due, (*fills_)[l.due[h].front()].ts_venue + kMarkoutNs[h]);
-  }
 }
 
 void TapeVenue::answer(const Command& c, Update::Kind kind, Reason reason, const Order& o) {

@@ -13,6 +13,7 @@
 #include "account.hpp"
 #include "book.hpp"
 #include "latency.hpp"
+#include "markouts.hpp"
 #include "message.hpp"
 #include "queue.hpp"
 
@@ -46,12 +47,10 @@ struct Listing {
     Ts ts;
   };
   std::vector<Taken> taken[2];  ///< what we took of the tape's levels, unhealed
-  // markouts still to be read, a queue a horizon; fills are in time order, so each queue is too
-  std::deque<std::uint32_t> due[kMarkouts];
-  Ts next_due = kNever;
+  Markouts markouts;
   std::int64_t last_mid2 = kNoPrice;  ///< last two-sided mid
 
-  bool busy() const noexcept { return !own[0].empty() || !own[1].empty() || next_due != kNever; }
+  bool busy() const noexcept { return !own[0].empty() || !own[1].empty() || markouts.next_due() != kNever; }
 };
 
 class TapeVenue {
@@ -92,9 +91,6 @@ class TapeVenue {
 
   /// An order message reaches matching.
   void on_command(Listing& l, const Command& c);
-
-  /// Reads the mids that fills of earlier wait for, up to `ts`.
-  void read_markouts(Listing& l, Ts ts);
 
   std::deque<Update>& responses() noexcept { return responses_; }
   /// A response made now reaches us no sooner than this much later.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from hft.inference.bundle import Bundle
     from hft.strategy import Strategy
 
-Progress = Callable[[str, int, int | None], None]
-"""Told (what runs, rows so far, rows in all or None)."""
+Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
+"""Given what runs, a context whose value is told (rows so far, share done); see hft.data.progress."""
 
 LATENCY_SWEEP = (0.0, 0.5, 1.0, 2.0, 4.0)
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
@@ -114,8 +115,12 @@ def prepare(
     settings: Mapping[str, Any] | None = None,
     assignments: tuple[str, ...] = (),
     seed: int | None = None,
+    model_home: Path | None = None,
 ) -> Plan:
-    """Everything that can be wrong is found here, before the first row."""
+    """Everything that can be wrong is found here, before the first row.
+
+    `model_home` is the strategy file beside which bundles lie, when the code is run from a copy.
+    """
     cls, file = _strategy(strategy)
     tables, origin = _tables(recipe, file)
     for key, value in (settings or {}).items():
@@ -128,13 +133,22 @@ def prepare(
         tables["seed"] = seed
         if tables.get("data", {}).get("path", "synth") == "synth":
             tables.setdefault("data", {}).setdefault("synth", {})["seed"] = seed
-    tables["strategy"] = str(file) if file else f"{cls.__module__}:{cls.__qualname__}"
+    home = model_home or file
+    tables["strategy"] = str(home.resolve()) if home else f"{cls.__module__}:{cls.__qualname__}"
     tables.setdefault("name", file.stem if file else cls.__name__)
+    _absolute(tables)
     resolved = to_recipe(tables, origin)
     arrays = data if isinstance(data, Mapping) else None
     feeds = open_feeds(resolved, arrays, specs)
     params = _params(cls, resolved)
-    return Plan(cls, file, resolved, feeds, params, _sources(cls, file, params))
+    return Plan(cls, file, resolved, feeds, params, _sources(cls, home, params))
+
+
+def _absolute(tables: dict[str, Any]) -> None:
+    """A run folder's recipe must mean the same from any working folder."""
+    data = tables.get("data", {})
+    if isinstance(data, dict) and isinstance(data.get("path"), str) and Path(data["path"]).exists():
+        data["path"] = str(Path(data["path"]).resolve())
 
 
 def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Path | None]:
@@ -238,11 +252,10 @@ def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay"
     replay = _build(plan)
     strategy = new_strategy(plan)
     started, began = datetime.now(UTC), time.perf_counter()
-    total = _total_rows(plan.feeds)
-    poll = (lambda rows: progress(label, rows, total) is None) if progress else None
     status, error = "complete", ""
     try:
-        replay.run(strategy, poll)
+        with progress(label) if progress else nullcontext() as tick:
+            replay.run(strategy, _poll(plan.feeds, tick))
     except HftError as e:
         status, error = "failed", f"{type(e).__name__}: {e}"
         if not _from_handler(e):
@@ -250,7 +263,7 @@ def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay"
     except KeyboardInterrupt:
         status = "interrupted"
     except Exception as e:
-        status, error = "failed", _handler_error(e)
+        status, error = "failed", handler_error(e)
     wall_s = time.perf_counter() - began
     results = replay.results()
     if results["interrupted"]:
@@ -281,7 +294,8 @@ def _from_handler(error: BaseException) -> bool:
     return False
 
 
-def _handler_error(error: Exception) -> str:
+def handler_error(error: Exception) -> str:
+    """What a failing handler said, and where."""
     import traceback
 
     lines = traceback.extract_tb(error.__traceback__)
@@ -289,9 +303,20 @@ def _handler_error(error: Exception) -> str:
     return f"StrategyError: {type(error).__name__}: {error}{where}"
 
 
-def _total_rows(feeds: list[Feed]) -> int | None:
-    rows = [f.rows for f in feeds]
-    return sum(r for r in rows if r is not None) if all(r is not None for r in rows) else None
+def _poll(
+    feeds: list[Feed], tick: Callable[[int, float], None] | None
+) -> Callable[[int, int], bool] | None:
+    """What the core calls now and then with (rows, now); share done by market time."""
+    if tick is None:
+        return None
+    start = min(f.ts_range[0] for f in feeds)
+    length = max(1, max(f.ts_range[1] for f in feeds) - start)
+
+    def poll(rows: int, now: int) -> bool:
+        tick(rows, min(1.0, max(0.0, (now - start) / length)))
+        return True
+
+    return poll
 
 
 def _build(plan: Plan) -> Any:

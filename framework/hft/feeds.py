@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from hft.config import DataConfig, Recipe
 from hft.errors import ConfigError, DataError
 from hft.types import EVENT, InstrumentSpec
+
+if TYPE_CHECKING:
+    from hft.data.opening import MarketData
 
 Events = NDArray[Any]
 
@@ -26,12 +29,16 @@ class Feed:
     chunks: Callable[[], Iterator[Events]]
     hash: str
     """Of the content, or of what generates it."""
-    rows: int | None = None
-    """How many, where that is known beforehand."""
+    ts_range: tuple[int, int]
+    """First and last time, or the bounds asked for [ns]; for progress alone."""
 
 
 def open_feeds(
-    recipe: Recipe, data: Mapping[str, Events] | None = None, specs: list[InstrumentSpec] | None = None
+    recipe: Recipe,
+    data: Mapping[str, Events] | None = None,
+    specs: list[InstrumentSpec] | None = None,
+    *,
+    checked: bool = False,
 ) -> list[Feed]:
     """Feeds in order of instrument, chosen by `recipe.data`.
 
@@ -39,13 +46,16 @@ def open_feeds(
         recipe: its `data` section says where, which symbols, from when to when.
         data: EVENT arrays by `SYMBOL.VENUE`, instead of what the recipe names.
         specs: facts of the instruments in `data`.
+        checked: the caller has checked `data` already.
 
     Raises:
         ConfigError: an unknown symbol, or no rows at all.
         DataError: the data cannot be opened.
     """
     if data is not None:
-        feeds = [_from_array(name, rows, specs or []) for name, rows in data.items()]
+        feeds = [
+            _from_array(name, rows, specs or [], checked=checked) for name, rows in data.items()
+        ]
     elif recipe.data.path == "synth":
         feeds = _synthetic(recipe.data)
     else:
@@ -53,18 +63,24 @@ def open_feeds(
     return _chosen(feeds, recipe.data.symbols)
 
 
-def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
+def _from_array(name: str, rows: Events, specs: list[InstrumentSpec], *, checked: bool) -> Feed:
+    from hft.data.checks import check
+
     spec = next((s for s in specs if s.name == name), None)
     if spec is None:
         raise ConfigError(f"no InstrumentSpec for {name}; specs are for {[s.name for s in specs]}")
     if rows.dtype != EVENT or rows.ndim != 1:
         raise DataError(f"rows of {name} must be a one-dimensional EVENT array, were {rows.dtype} {rows.shape}")
+    if not checked:
+        check(rows, spec).require()
     rows = np.ascontiguousarray(rows)
     digest = hashlib.blake2b(rows.view(np.uint8).data, digest_size=16).hexdigest()
-    return Feed(spec, lambda: iter([rows]), digest, len(rows))
+    ends = (int(rows["ts_event"][0]), int(rows["ts_recv"][-1])) if len(rows) else (0, 0)
+    return Feed(spec, lambda: iter([rows]), digest, ends)
 
 
 def _synthetic(config: DataConfig) -> list[Feed]:
+    from hft.data.store import instant
     from hft.data.synth import symbol_chunks
 
     feeds = []
@@ -74,7 +90,10 @@ def _synthetic(config: DataConfig) -> list[Feed]:
             return symbol_chunks(config.synth, number, rows=config.chunk_rows)
 
         identity = msgspec.json.encode([spec.name, config.synth])
-        feeds.append(Feed(spec, chunks, "synth:" + hashlib.blake2b(identity, digest_size=16).hexdigest()))
+        digest = "synth:" + hashlib.blake2b(identity, digest_size=16).hexdigest()
+        start = instant(config.synth.start) or 0
+        end = start + round(config.synth.duration_s * 1e9)
+        feeds.append(Feed(spec, chunks, digest, (start, end)))
     return feeds
 
 
@@ -93,12 +112,25 @@ def _stored(config: DataConfig) -> list[Feed]:
         def chunks(name: str = name) -> Iterator[Events]:
             return source.chunks(name, config.start, config.end, rows=config.chunk_rows)
 
-        feeds.append(
-            Feed(source.spec(name), chunks, source.hash(name, config.start, config.end))
-        )
+        digest = source.hash(name, config.start, config.end)
+        feeds.append(Feed(source.spec(name), chunks, digest, _range(source, name, config)))
     if not feeds:
         raise DataError(f"{config.path} holds no market data")
     return feeds
+
+
+def _range(source: MarketData, name: str, config: DataConfig) -> tuple[int, int]:
+    from hft.data.store import Store, instant
+
+    if isinstance(source, Store):
+        days = source.days(name)
+        first, last = instant(days[0]) or 0, (instant(days[-1]) or 0) + 86_400_000_000_000
+    elif source.meta is not None:
+        first, last = source.meta.ts_first, source.meta.ts_last
+    else:
+        return (0, 0)
+    start, end = instant(config.start), instant(config.end)
+    return max(first, start or first), min(last, end or last)
 
 
 def _chosen(feeds: list[Feed], symbols: tuple[str, ...]) -> list[Feed]:

@@ -74,3 +74,24 @@ def recipe_beside(strategy: Path) -> Path | None:
         if recipe.is_file():
             return recipe
     return None
+
+
+def project_strategy(folder: Path | None = None) -> str:
+    """`[tool.hft] strategy` of the pyproject.toml in this folder or above.
+
+    Raises:
+        ConfigError: there is none, or it names none.
+    """
+    import tomllib
+
+    from hft.errors import ConfigError
+
+    start = (folder or Path.cwd()).resolve()
+    for place in (start, *start.parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            table = tomllib.loads(path.read_text()).get("tool", {}).get("hft", {})
+            if "strategy" not in table:
+                raise ConfigError(f"{path} has no [tool.hft] strategy: name one, or give it as argument")
+            return str(place / table["strategy"])
+    raise ConfigError("no pyproject.toml here or above: give the strategy as argument")

@@ -1,11 +1,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "../errors.hpp"
@@ -98,11 +98,14 @@ Trigger make_trigger(const std::string& kind, bool sizes, Ns interval_ns) {
 
 using Words = nb::ndarray<const std::int64_t, nb::shape<-1, 8>, nb::c_contig, nb::device::cpu>;
 
-template <class T>
-nb::object moved_to_numpy(std::vector<T>&& values, std::vector<std::size_t> shape) {
+template <class T, std::size_t N>
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<N>>;
+
+template <class T, std::size_t N>
+Out<T, N> moved_to_numpy(std::vector<T>&& values, const std::size_t (&shape)[N]) {
   auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Out<T, N>(kept->data(), N, shape, owner);
 }
 
 /// A book and its features without an engine: what training and research read.
@@ -112,15 +115,15 @@ class FeatureStream {
       : features_(std::move(specs), trigger) {}
 
   /// Rows of one instrument as eight words each, in order; continues where the last call ended.
-  nb::tuple feed(const Words& words) {
+  std::pair<Out<Ts, 1>, Out<double, 2>> feed(const Words& words) {
     for (std::size_t i = 0; i < words.shape(0); ++i) {
       Event e;
       std::memcpy(&e, words.data() + i * 8, sizeof e);
       if (e.flags & SEEN_BY_US) take(e, i);
     }
     const std::size_t n = ts_.size();
-    auto ts = moved_to_numpy(std::exchange(ts_, {}), {n});
-    return nb::make_tuple(ts, moved_to_numpy(std::exchange(rows_, {}), {n, features_.size()}));
+    return {moved_to_numpy(std::exchange(ts_, {}), {n}),
+            moved_to_numpy(std::exchange(rows_, {}), {n, features_.size()})};
   }
 
   Ns warm_up_ns() const noexcept { return features_.warm_up_ns(); }

@@ -21,6 +21,8 @@ using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::c
 using Vector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+using Out = nb::ndarray<nb::numpy, float, nb::ndim<2>>;
+
 template <class Array>
 std::vector<float> values(const Array& array) {
   return {array.data(), array.data() + array.size()};
@@ -49,13 +51,13 @@ class NetworkStream {
   explicit NetworkStream(std::shared_ptr<Network> network)
       : network_(std::move(network)), state_(network_->state()) {}
 
-  nb::object batch(const Rows& rows) {
+  Out batch(const Rows& rows) {
     check_width(rows.shape(1));
     return run(rows.shape(0),
                [&](float* out) { network_->batch(state_, rows.data(), rows.shape(0), out); });
   }
   /// Row by row instead: the same bits.
-  nb::object steps(const Rows& rows, bool armed) {
+  Out steps(const Rows& rows, bool armed) {
     check_width(rows.shape(1));
     return run(rows.shape(0), [&](float* out) {
       for (std::size_t i = 0; i < rows.shape(0); ++i) {
@@ -75,14 +77,14 @@ class NetworkStream {
                                   std::to_string(network_->inputs()));
   }
   template <class F>
-  nb::object run(std::size_t n, F&& f) {
+  Out run(std::size_t n, F&& f) {
     auto* out = new float[n * network_->outputs()];
-    nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+    const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<float*>(p); });
     {
       const nb::gil_scoped_release unlocked;
       f(out);
     }
-    return nb::cast(nb::ndarray<nb::numpy, float>(out, {n, network_->outputs()}, owner));
+    return Out(out, {n, network_->outputs()}, owner);
   }
 
   std::shared_ptr<Network> network_;

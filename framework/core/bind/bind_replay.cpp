@@ -67,13 +67,13 @@ class Replay {
     session->attach(strategy);
     driver->on_start = [this] { session->start(); };
     driver->on_stop = [this] { session->stop(); };
-    driver->poll = [poll](std::int64_t rows) {
+    driver->poll = [poll](std::int64_t rows, Ts now) {
       if (PyErr_CheckSignals() != 0) {
         if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
         PyErr_Clear();
         return false;
       }
-      return poll.is_none() || nb::cast<bool>(poll(rows));
+      return poll.is_none() || nb::cast<bool>(poll(rows, now));
     };
     struct Detach {
       Session& s;

@@ -159,16 +159,35 @@ def _rows_of(
 def _market(config: SynthConfig, number: int, start_ts: int) -> Any:
     from hft import _core  # not at the top: `hft --help` need not load it
 
-    instrument = _core.SimInstrument()
-    instrument.id = number
-    for name in _OF_INSTRUMENT:
-        setattr(instrument, name, getattr(config, name))
+    return _core.SimMarket(_core_config(config, [number], start_ts))
+
+
+def core_market(config: SynthConfig, start_ts: int) -> Any:
+    """All symbols in the core's terms, for the venue of a live session; it delays the feed itself.
+
+    Raises:
+        ConfigError: a parameter is out of its range.
+    """
+    config = msgspec.structs.replace(_checked(config), feed_latency_ns=0)
+    return _core_config(config, list(range(len(config.symbols))), start_ts)
+
+
+def _core_config(config: SynthConfig, numbers: list[int], start_ts: int) -> Any:
+    from hft import _core
+
     market = _core.SimMarketConfig()
     market.start_ts = start_ts
-    market.instruments = [instrument]
+    instruments = []
+    for number in numbers:
+        instrument = _core.SimInstrument()
+        instrument.id = number
+        for name in _OF_INSTRUMENT:
+            setattr(instrument, name, getattr(config, name))
+        instruments.append(instrument)
+    market.instruments = instruments
     for name in _OF_MARKET:
         setattr(market, name, getattr(config, name))
-    return _core.SimMarket(market)
+    return market
 
 
 _OF_INSTRUMENT = (

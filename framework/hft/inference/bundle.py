@@ -58,9 +58,7 @@ class Bundle:
         readout = self.card.readout or Readout(move_ticks=(), shrink=1.0)
         scaler = self.card.scaler
         try:
-            layers = [
-                _core_layer(e, w) for e, w in zip(self.card.layers, self.weights, strict=True)
-            ]
+            layers = [core_layer(e, w) for e, w in zip(self.card.layers, self.weights, strict=True)]
             return _core.build_network(
                 list(scaler.mean),
                 list(scaler.scale),
@@ -204,7 +202,7 @@ def _check_outputs(bundle: Bundle) -> None:
         )
 
 
-def _core_layer(entry: LayerEntry, weights: Mapping[str, npt.NDArray[Any]]) -> Any:
+def core_layer(entry: LayerEntry, weights: Mapping[str, npt.NDArray[Any]]) -> Any:
     from hft import _core
 
     if entry.kind == "lstm":

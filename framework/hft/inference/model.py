@@ -24,4 +24,6 @@ class Model:
         for place in places:
             if place.is_dir():
                 return place
-        raise ModelError(f"no bundle for model {self.name!r}: looked at {', '.join(map(str, places))}")
+        raise ModelError(
+            f"no bundle for model {self.name!r}: looked at {', '.join(map(str, places))}"
+        )

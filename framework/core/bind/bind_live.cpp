@@ -1,0 +1,121 @@
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../live_driver.hpp"
+#include "session.hpp"
+
+using namespace nanobind::literals;
+
+namespace hft {
+
+void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
+                std::optional<std::shared_ptr<Network>> network, std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows);
+void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns);
+nb::dict results_of(const Engine& engine, const std::vector<FillRow>& fills);
+
+namespace {
+
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+SessionCalls calls_of(Session& s) {
+  return {[&s] { s.start(); }, [&s] { s.stop(); }};
+}
+
+/// A session against the simulated venue.
+struct LiveSim {
+  std::shared_ptr<Session> session;
+  std::unique_ptr<LiveDriver> driver;
+
+  void run(nb::object strategy, Ns duration_ns) {
+    session->attach(strategy);
+    driver->calls = calls_of(*session);
+    driver->poll = [](std::int64_t) {
+      if (PyErr_CheckSignals() == 0) return true;
+      if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
+      PyErr_Clear();
+      return false;
+    };
+    driver->silence = [this] { session->wants = 0; };
+    struct Detach {
+      Session& s;
+      ~Detach() { s.detach(); }
+    } const detach{*session};
+    driver->run(duration_ns);
+  }
+};
+
+/// A live journal, fed back.
+struct Verify {
+  std::shared_ptr<Session> session;
+  std::string failure;
+
+  void run(nb::object strategy, Bytes records, Bytes rows) {
+    session->attach(strategy);
+    VerifyDriver driver(*session->engine);
+    driver.calls = calls_of(*session);
+    driver.silence = [this] { session->wants = 0; };
+    struct Detach {
+      Session& s;
+      ~Detach() { s.detach(); }
+    } const detach{*session};
+    driver.run(reinterpret_cast<const Record*>(records.data()), records.size() / sizeof(Record),
+               reinterpret_cast<const Event*>(rows.data()), rows.size() / sizeof(Event));
+  }
+};
+
+template <class T>
+void bind_sources(nb::class_<T>& c) {
+  c.def("add_source",
+        [](T& t, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger, std::optional<std::shared_ptr<Network>> network,
+           std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows) {
+          add_source(*t.session, inst, std::move(specs), trigger, std::move(network), model, warm_up_rows, publish_rows);
+        },
+        "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a, "publish_rows"_a)
+      .def("set_model",
+           [](T& t, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns) {
+             set_model(*t.session, model, name, tier, outputs, columns);
+           },
+           "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
+      .def("make_bars", [](T& t, Ns interval) { t.session->engine->make_bars(interval); }, "interval_ns"_a);
+}
+
+}  // namespace
+
+void init_live(nb::module_& m) {
+  nb::class_<LiveSim> live(m, "LiveSim", "A strategy on the wall clock against the simulated venue.");
+  live.def("__init__",
+           [](LiveSim* self, std::vector<Instrument> instruments, const EngineConfig& engine, const SimMarketConfig& market,
+              Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns, const std::string& journal, const std::string& rows) {
+             auto session = std::make_shared<Session>(std::move(instruments), engine);
+             SimVenueConfig venue{market, entry_ns, response_ns, feed_ns};
+             LiveConfig config{journal, rows, sample_ns};
+             auto driver = std::make_unique<LiveDriver>(*session->engine, std::move(config), std::move(venue));
+             new (self) LiveSim{std::move(session), std::move(driver)};
+           },
+           "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a, "sample_ns"_a, "journal"_a, "rows"_a)
+      .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a)
+      .def("results", [](LiveSim& l) {
+        nb::dict out = results_of(*l.session->engine, l.driver->fills());
+        out["rows"] = l.driver->rows();
+        out["ts_start"] = l.driver->start_ts();
+        out["ts_end"] = l.driver->end_ts();
+        out["interrupted"] = l.driver->interrupted();
+        return out;
+      });
+  bind_sources(live);
+
+  nb::class_<Verify> verify(m, "Verify", "Feeds a live journal's inputs back into the engine.");
+  verify.def("__init__",
+             [](Verify* self, std::vector<Instrument> instruments, const EngineConfig& engine) {
+               new (self) Verify{std::make_shared<Session>(std::move(instruments), engine), {}};
+             },
+             "instruments"_a, "engine"_a)
+      .def("run", &Verify::run, "strategy"_a, "records"_a, "rows"_a)
+      .def("results", [](Verify& v) { return results_of(*v.session->engine, {}); });
+  bind_sources(verify);
+}
+
+}  // namespace hft

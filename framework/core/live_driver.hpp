@@ -1,0 +1,91 @@
+/// Live: the engine on the wall clock, on the calling thread, against the simulated venue.
+///
+/// One busy thread owns feed, book, features, native inference (inline), strategy, risk and order entry.
+/// An input is stamped when it is dequeued; a stamp older than the engine's clock is raised to it. Every
+/// input is in the journal before the engine sees it and every command before it is sent, so the journal
+/// replays to the byte (`VerifyDriver`). Our own resting lots and prints are taken out of the feed before
+/// the engine sees it: it knows the market without us, as in replay.
+#pragma once
+#include <functional>
+
+#include "clock.hpp"
+#include "engine.hpp"
+#include "markouts.hpp"
+#include "sim_venue.hpp"
+
+namespace hft {
+
+/// A session's way to call the strategy's own start and stop.
+struct SessionCalls {
+  std::function<void()> start, stop;
+};
+
+struct LiveConfig {
+  std::string journal_path, market_path;
+  Ns sample_ns = 1'000'000'000;
+};
+
+class LiveDriver {
+ public:
+  LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue);
+
+  SessionCalls calls;
+  /// Turns the handlers off, after one has thrown.
+  std::function<void()> silence;
+  /// Called each millisecond when there is time; returns false to stop.
+  std::function<bool(std::int64_t)> poll;
+
+  /// Until `duration_ns` has passed or `poll` says stop. A handler that throws: all orders are cancelled,
+  /// no new ones pass, and the exception goes on.
+  void run(Ns duration_ns);
+
+  const std::vector<FillRow>& fills() const noexcept { return fills_; }
+  std::int64_t rows() const noexcept { return rows_; }
+  Ts start_ts() const noexcept { return start_; }
+  Ts end_ts() const noexcept { return end_; }
+  bool interrupted() const noexcept { return interrupted_; }
+
+ private:
+  bool step();
+  void take_answer(Update u);
+  bool take_packet();
+  void give_packet();
+  void speak();
+  void send();
+  void wind_down();
+  void keep_fill(const Update& u);
+  Ts stamp() noexcept;
+
+  Engine* engine_;
+  LiveConfig config_;
+  WallClock clock_;
+  SimVenue venue_;
+  MappedFile market_file_;
+  std::vector<Event> packet_;
+  std::vector<FillRow> fills_;
+  std::vector<Markouts> markouts_;
+  std::int64_t rows_ = 0;
+  Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
+  bool interrupted_ = false;
+};
+
+/// Feeds a journal's inputs back; the engine writes a journal of its own, to be compared with the first.
+class VerifyDriver {
+ public:
+  explicit VerifyDriver(Engine& engine) : engine_(&engine) {}
+  SessionCalls calls;
+  /// Turns the handlers off, after one has thrown.
+  std::function<void()> silence;
+  /// `records` and the market rows they point to.
+  void run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows);
+
+ private:
+  void feed(const Record& r, const Event* rows, std::size_t n_rows);
+  Engine* engine_;
+};
+
+/// What follows an input in both drivers.
+void after_input(Engine& engine);
+Update update_of(const Record& r) noexcept;
+
+}  // namespace hft

@@ -1,0 +1,89 @@
+"""The `hft` command itself."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+
+import click
+
+COMMANDS = {
+    "backtest": ("hft.cli.backtest:backtest", "Run a strategy over recorded or synthetic rows."),
+    "live": ("hft.cli.live:live", "Run a strategy on the wall clock against a venue."),
+    "verify": ("hft.cli.verify:verify", "Feed a run's journal back and compare every output."),
+    "report": ("hft.cli.report:report", "Show the figures of a run, or the life of one order."),
+    "compare": ("hft.cli.compare:compare", "Two runs side by side."),
+    "data": ("hft.cli.data:data", "Import, check, describe and synthesize market data."),
+    "new": ("hft.cli.new:new", "Lay out a project of your own."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and one line; importing one waits until it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        import json
+
+        return json.dumps(
+            {
+                "ts": round(record.created, 6),
+                "level": record.levelname,
+                "logger": record.name,
+                "message": record.getMessage(),
+            }
+        )
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="hft-framework", prog_name="hft")
+@click.option("-v", "--verbose", count=True, help="More log lines.")
+@click.option("-q", "--quiet", count=True, help="Fewer log lines.")
+@click.option("--log-json", is_flag=True, help="Log as JSON lines.")
+def cli(verbose: int, quiet: int, log_json: bool) -> None:  # noqa: FBT001 - click passes flags so
+    """One engine for replay and live trading."""
+    levels = [logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG]
+    level = levels[max(0, min(3, 2 + verbose - quiet))]
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JsonLines() if log_json else text)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def main() -> None:
+    """Entry point: an `HftError` becomes one line and its class's exit code."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except Exception as error:
+        from hft.errors import HftError
+
+        if not isinstance(error, HftError):
+            raise
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
