@@ -64,7 +64,7 @@ def fill(n, seed, out):
         i = _put(out, i, LEVEL | BUY, ts, recv, bid - depth, bids[bid - depth])
         asks[ask + depth] = _size(800.0)
         i = _put(out, i, LEVEL | SELL, ts, recv, ask + depth, asks[ask + depth])
-    while i < n - 64 and 2000 <= bid and ask <= width - 2000:
+    while i < n - 64 and bid >= 2000 and ask <= width - 2000:
         ts += 1000 + int(np.random.exponential(SPAN_NS / n))
         drift = 0.999 * drift + 0.02 * np.random.randn()
         recv = max(recv, ts + 1_000_000 + int(3e6 * np.exp(0.35 * np.random.randn() + drift)))

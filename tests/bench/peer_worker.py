@@ -44,7 +44,7 @@ def packets(hbt):
 
 @njit
 def mm(hbt, step, half, qty):
-    """One bid and one ask around a skewed mid; moved by a cancel, then a new order at a later step."""
+    """One bid and one ask around a skewed mid; moved by a cancel, then a new order."""
     tick, sent = hbt.depth(0).tick_size, 0
     number, bid_id, ask_id = uint64(1), uint64(0), uint64(0)
     while hbt.elapse(step) == 0:
@@ -75,7 +75,7 @@ def mm(hbt, step, half, qty):
 
 @njit
 def grid(hbt, step, half, gap, levels, qty, limit):
-    """Ten levels a side around a skewed mid; what left the grid is cancelled, what is new is sent."""
+    """Ten levels a side around a skewed mid; what left it is cancelled, what is new sent."""
     tick, sent = hbt.depth(0).tick_size, 0
     while hbt.elapse(step) == 0:
         hbt.clear_inactive_orders(0)
