@@ -1,7 +1,7 @@
 """The C++ core of hft."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -71,7 +71,7 @@ class FeatureStream:
 
     def __init__(self, specs: Sequence[FeatureSpec], trigger: Trigger) -> None: ...
 
-    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> tuple:
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None, None))]]:
         """
         EVENT rows viewed as (n, 8) int64 -> (ts (k,) int64, rows (k, features) float64).
         """
@@ -125,12 +125,12 @@ class NetworkStream:
 
     def __init__(self, network: Network) -> None: ...
 
-    def batch(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> object:
+    def batch(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
         """
         (n, inputs) float64 -> (n, outputs) float32; memory carries on to the next call.
         """
 
-    def steps(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], armed: bool = False) -> object: ...
+    def steps(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], armed: bool = False) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
 
     def arm(self) -> None: ...
 
@@ -292,3 +292,653 @@ class SimMarket:
 
     def storm(self, instrument: int) -> bool:
         """True while a storm lasts."""
+
+class Instrument:
+    """Facts about one instrument of a run."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def symbol(self) -> str: ...
+
+    @property
+    def venue(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tick(self) -> float: ...
+
+    @property
+    def lot(self) -> float: ...
+
+    @property
+    def multiplier(self) -> float: ...
+
+    @property
+    def inverse(self) -> bool: ...
+
+    @property
+    def maker_fee(self) -> float: ...
+
+    @property
+    def taker_fee(self) -> float: ...
+
+    def price(self, ticks: float) -> float:
+        """Ticks in currency."""
+
+    def ticks(self, price: float) -> int:
+        """Currency in whole ticks, to the nearest."""
+
+    def quantity(self, lots: int) -> float:
+        """Lots in units of the underlying (contracts times multiplier)."""
+
+    def lots_of(self, other: Instrument, lots: int) -> int:
+        """Our whole lots within `lots` of another instrument."""
+
+    def __repr__(self) -> str: ...
+
+class Book:
+    """Our book of one instrument; alive until the handler returns."""
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def bid(self) -> int | None:
+        """Best bid [ticks], None: no bids."""
+
+    @property
+    def ask(self) -> int | None:
+        """Best ask [ticks], None: no asks."""
+
+    @property
+    def bid_lots(self) -> int: ...
+
+    @property
+    def ask_lots(self) -> int: ...
+
+    @property
+    def mid(self) -> float:
+        """Middle of the touch [ticks]; NaN unless two-sided."""
+
+    @property
+    def micro_price(self) -> float:
+        """
+        Touch weighted by the opposite side's size [ticks]; NaN unless two-sided.
+        """
+
+    @property
+    def spread(self) -> int | None: ...
+
+    @property
+    def touch(self) -> tuple: ...
+
+    @property
+    def live(self) -> bool:
+        """
+        False before the first packet, inside a snapshot and after lost messages.
+        """
+
+    @property
+    def two_sided(self) -> bool: ...
+
+    @property
+    def trading(self) -> object: ...
+
+    @property
+    def ts_event(self) -> int: ...
+
+    @property
+    def ts_recv(self) -> int: ...
+
+    @property
+    def age_ns(self) -> int:
+        """Since the last packet, on our clock."""
+
+    @property
+    def last_price(self) -> int | None: ...
+
+    def lots_at(self, side: int, price: int) -> int: ...
+
+    def levels(self, side: int, n: int = 10) -> list[tuple[int, int]]:
+        """[(price, lots)] from the best outwards."""
+
+    def price(self, ticks: float) -> float: ...
+
+    def copy(self) -> object:
+        """A frozen copy that outlives the handler."""
+
+class Row:
+    """One features row; alive until the handler returns."""
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def ts(self) -> int: ...
+
+    @property
+    def names(self) -> list: ...
+
+    def __getitem__(self, arg: str, /) -> float: ...
+
+    def __getattr__(self, arg: str, /) -> float: ...
+
+    def copy(self) -> object:
+        """A frozen copy that outlives the handler."""
+
+class Signal:
+    """
+    What a model said of one features row; alive until the handler returns.
+    """
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def ts(self) -> int:
+        """When its features row was made."""
+
+    @property
+    def ts_event(self) -> int: ...
+
+    @property
+    def age_ns(self) -> int:
+        """Since the packet behind its features reached us."""
+
+    @property
+    def tier(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def names(self) -> list: ...
+
+    @property
+    def confidence(self) -> float:
+        """Largest class probability."""
+
+    def __getitem__(self, arg: str, /) -> float: ...
+
+    def copy(self) -> object:
+        """A frozen copy that outlives the handler."""
+
+class Trade:
+    """A market print, or a small datum."""
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def price(self) -> int: ...
+
+    @property
+    def lots(self) -> int: ...
+
+    @property
+    def side(self) -> int:
+        """The aggressor's; 0: not told."""
+
+    @property
+    def ts_event(self) -> int: ...
+
+    @property
+    def ts_recv(self) -> int: ...
+
+    @property
+    def kind(self) -> object: ...
+
+    @property
+    def value(self) -> float:
+        """A datum's payload."""
+
+class Order:
+    """An order as we know it now."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def side(self) -> int: ...
+
+    @property
+    def price(self) -> int | None:
+        """[ticks], as confirmed; None: market."""
+
+    @property
+    def lots(self) -> int:
+        """Total size, as confirmed."""
+
+    @property
+    def cum_lots(self) -> int:
+        """Filled."""
+
+    @property
+    def leaves_lots(self) -> int:
+        """Still open; 0 when it is over."""
+
+    @property
+    def avg_price(self) -> float:
+        """[ticks]; NaN before the first fill."""
+
+    @property
+    def state(self) -> object: ...
+
+    @property
+    def reason(self) -> object: ...
+
+    @property
+    def tif(self) -> object: ...
+
+    @property
+    def tag(self) -> str: ...
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def cancellable(self) -> bool:
+        """Confirmed, with no request in flight."""
+
+    @property
+    def rejected(self) -> bool: ...
+
+    @property
+    def filled(self) -> bool: ...
+
+    @property
+    def ahead_at_accept(self) -> float: ...
+
+    def __eq__(self, arg: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Fill:
+    """A fill of one of our orders."""
+
+    @property
+    def order(self) -> object: ...
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def side(self) -> object: ...
+
+    @property
+    def price(self) -> int: ...
+
+    @property
+    def lots(self) -> int: ...
+
+    @property
+    def maker(self) -> bool: ...
+
+    @property
+    def fee(self) -> float:
+        """[currency], negative: a rebate."""
+
+    @property
+    def reason(self) -> object: ...
+
+    @property
+    def ts_venue(self) -> int: ...
+
+    @property
+    def ts(self) -> int: ...
+
+class Bar:
+    """Prints of one interval of our clock."""
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def ts_open(self) -> int: ...
+
+    @property
+    def ts_close(self) -> int: ...
+
+    @property
+    def open(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def close(self) -> int: ...
+
+    @property
+    def lots(self) -> int: ...
+
+    @property
+    def buy_lots(self) -> int: ...
+
+    @property
+    def prints(self) -> int: ...
+
+class Position:
+    """Our position in one instrument, as fills reached us."""
+
+    @property
+    def lots(self) -> int: ...
+
+    @property
+    def flat(self) -> bool: ...
+
+    @property
+    def avg_price(self) -> float:
+        """Average cost [ticks]."""
+
+    @property
+    def equity(self) -> float:
+        """Cash plus the position at the mid, after fees and funding [currency]."""
+
+    @property
+    def cash(self) -> float: ...
+
+    @property
+    def fees(self) -> float: ...
+
+    @property
+    def funding(self) -> float: ...
+
+    @property
+    def turnover(self) -> float: ...
+
+class Timer:
+    @property
+    def id(self) -> int: ...
+
+    def cancel(self) -> None: ...
+
+class ParentOrder:
+    """An order worked in slices: `submit(..., parent=it)`."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def instrument(self) -> object: ...
+
+    @property
+    def side(self) -> int: ...
+
+    @property
+    def lots(self) -> int: ...
+
+    @property
+    def filled_lots(self) -> int: ...
+
+    @property
+    def leaves_lots(self) -> int: ...
+
+class StrategyBase:
+    """Native base of hft.Strategy: what a strategy reads and does."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def now(self) -> int:
+        """Our clock [ns since the epoch, UTC]."""
+
+    @overload
+    def book(self) -> object: ...
+
+    @overload
+    def book(self, inst: object) -> object:
+        """Our book of an instrument, as a view."""
+
+    @overload
+    def position(self) -> Position: ...
+
+    @overload
+    def position(self, inst: object) -> Position: ...
+
+    def orders(self, inst: object | None = None, *, tag: str | None = None) -> list:
+        """Orders that are not over."""
+
+    @overload
+    def submit(self, inst: object, side: int, lots: int, price: object | None = None, tif: int = 0, tag: str = '', cause: object | None = None, parent: object | None = None) -> object:
+        """Sends an order when the handler returns; price None: market."""
+
+    @overload
+    def submit(self, side: int, lots: int, price: object | None = None, tif: int = 0, tag: str = '', cause: object | None = None, parent: object | None = None) -> object: ...
+
+    def cancel(self, order: object) -> bool:
+        """False: the order is over or already being cancelled."""
+
+    def replace(self, order: object, price: object | None = None, lots: int | None = None) -> bool:
+        """
+        New price or total size (filled part included). False: it is over, or the risk gate refused.
+        """
+
+    def cancel_all(self, inst: object | None = None, *, tag: str | None = None) -> None: ...
+
+    def flatten(self, inst: object | None = None) -> None:
+        """Cancels everything and closes the position at the market."""
+
+    @overload
+    def quotes(self, bid: object, ask: object, lots: int) -> None: ...
+
+    @overload
+    def quotes(self, inst: object, bid: object, ask: object, lots: int) -> None:
+        """
+        One bid and one ask that should rest; floats round outward and passive prices stop at the touch.
+        """
+
+    @overload
+    def quote(self, side: int, price: object, lots: int) -> None: ...
+
+    @overload
+    def quote(self, inst: object, side: int, price: object, lots: int) -> None:
+        """One order that should rest on a side; 0 lots pulls it."""
+
+    @overload
+    def ladder(self, side: int, start: object, step: int, levels: int, lots: int) -> None: ...
+
+    @overload
+    def ladder(self, inst: object, side: int, start: object, step: int, levels: int, lots: int) -> None:
+        """
+        `levels` orders from `start` outwards in steps of `step` ticks that should rest on a side; 0 lots pulls them.
+        """
+
+    def every(self, interval: str | int, fn: object | None = None, *args: object, if_changed: object | None = None) -> Timer:
+        """
+        Calls fn(*args), or on_timer, every interval; with if_changed only when the touch, the position or the orders changed.
+        """
+
+    def at(self, ts: int, fn: object, *args: object) -> Timer:
+        """Calls fn(*args) once at a time of our clock."""
+
+    def parent_order(self, inst: object, side: int, lots: int) -> ParentOrder: ...
+
+    @property
+    def listed(self) -> object:
+        """All instruments of the run, in order."""
+
+class RiskLimits:
+    def __init__(self) -> None: ...
+
+    @property
+    def max_order_lots(self) -> int: ...
+
+    @max_order_lots.setter
+    def max_order_lots(self, arg: int, /) -> None: ...
+
+    @property
+    def max_position_lots(self) -> int: ...
+
+    @max_position_lots.setter
+    def max_position_lots(self, arg: int, /) -> None: ...
+
+    @property
+    def max_open_orders(self) -> int: ...
+
+    @max_open_orders.setter
+    def max_open_orders(self, arg: int, /) -> None: ...
+
+    @property
+    def collar_bps(self) -> int: ...
+
+    @collar_bps.setter
+    def collar_bps(self, arg: int, /) -> None: ...
+
+    @property
+    def max_messages(self) -> int: ...
+
+    @max_messages.setter
+    def max_messages(self, arg: int, /) -> None: ...
+
+    @property
+    def window_ns(self) -> int: ...
+
+    @window_ns.setter
+    def window_ns(self, arg: int, /) -> None: ...
+
+class EngineConfig:
+    def __init__(self) -> None: ...
+
+    @property
+    def risk(self) -> RiskLimits: ...
+
+    @risk.setter
+    def risk(self, arg: RiskLimits, /) -> None: ...
+
+    @property
+    def moves(self) -> int: ...
+
+    @moves.setter
+    def moves(self, arg: int, /) -> None: ...
+
+    @property
+    def native_replace(self) -> bool: ...
+
+    @native_replace.setter
+    def native_replace(self, arg: bool, /) -> None: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+
+    @property
+    def placebo(self) -> bool: ...
+
+    @placebo.setter
+    def placebo(self, arg: bool, /) -> None: ...
+
+class VenueConfig:
+    def __init__(self) -> None: ...
+
+    @property
+    def queue_model(self) -> int: ...
+
+    @queue_model.setter
+    def queue_model(self, arg: int, /) -> None: ...
+
+    @property
+    def queue_n(self) -> float: ...
+
+    @queue_n.setter
+    def queue_n(self, arg: float, /) -> None: ...
+
+    @property
+    def partial_fills(self) -> bool: ...
+
+    @partial_fills.setter
+    def partial_fills(self, arg: bool, /) -> None: ...
+
+    @property
+    def share_prints(self) -> bool: ...
+
+    @share_prints.setter
+    def share_prints(self, arg: bool, /) -> None: ...
+
+    @property
+    def through_fills_all(self) -> bool: ...
+
+    @through_fills_all.setter
+    def through_fills_all(self, arg: bool, /) -> None: ...
+
+    @property
+    def fill_on_cross(self) -> bool: ...
+
+    @fill_on_cross.setter
+    def fill_on_cross(self, arg: bool, /) -> None: ...
+
+    @property
+    def refill_half_life_ns(self) -> int: ...
+
+    @refill_half_life_ns.setter
+    def refill_half_life_ns(self, arg: int, /) -> None: ...
+
+    def set_latency(self, entry: object, response: object) -> None:
+        """Each a constant [ns] or (times, durations, scale)."""
+
+def make_instrument(id: int, venue_id: int, symbol: str, venue: str, tick: float, lot: float, multiplier: float, inverse: bool, maker_e9: int, taker_e9: int) -> Instrument: ...
+
+class Replay:
+    """A run of one strategy over recorded or synthetic rows."""
+
+    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, venues: Sequence[VenueConfig], compute: object, inference: object, sample_ns: int, until: int) -> None: ...
+
+    def add_stream(self, instrument: int, chunks: object) -> None: ...
+
+    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, network: Network | None, model: int, warm_up_rows: int, publish_rows: bool) -> None: ...
+
+    def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
+
+    def make_bars(self, interval_ns: int) -> None: ...
+
+    def profile(self) -> None:
+        """Times each stage; costs a few clock reads an input."""
+
+    def run(self, strategy: object, poll: object | None = None) -> None: ...
+
+    def results(self) -> dict: ...
+
+    def venue_position(self, instrument: int) -> int: ...
+
+class LiveSim:
+    """A strategy on the wall clock against the simulated venue."""
+
+    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, market: SimMarketConfig, entry_ns: int, response_ns: int, feed_ns: int, sample_ns: int, journal: str, rows: str) -> None: ...
+
+    def run(self, strategy: object, duration_ns: int) -> None: ...
+
+    def results(self) -> dict: ...
+
+    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, network: Network | None, model: int, warm_up_rows: int, publish_rows: bool) -> None: ...
+
+    def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
+
+    def make_bars(self, interval_ns: int) -> None: ...
+
+class Verify:
+    """Feeds a live journal's inputs back into the engine."""
+
+    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig) -> None: ...
+
+    def run(self, strategy: object, records: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def results(self) -> dict: ...
+
+    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, network: Network | None, model: int, warm_up_rows: int, publish_rows: bool) -> None: ...
+
+    def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
+
+    def make_bars(self, interval_ns: int) -> None: ...

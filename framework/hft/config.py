@@ -1,9 +1,9 @@
 """A run's recipe: frozen, typed, unknown keys refused, TOML on disk.
 
-    strategy = "strategies/lstm_mm.py"
-    [data]     where rows come from       [params]  the strategy's own
-    [latency]  the four legs              [risk]    the gate before every order
-    [venue]    queue, fills, fees         [engine]  how the run goes
+strategy = "strategies/lstm_mm.py"
+[data]     where rows come from       [params]  the strategy's own
+[latency]  the four legs              [risk]    the gate before every order
+[venue]    queue, fills, fees         [engine]  how the run goes
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Duration = str | int
 Count = Annotated[int, Meta(ge=0)]
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every table of a recipe."""
 
 
-class Series(Section):
-    """A recorded latency: the row at or before the time of sending holds, never a line between rows."""
+class Series(Section, frozen=True):
+    """A recorded latency: the row at or before the sending holds, never a line between rows."""
 
     file: str
     """CSV or Parquet with a column of times and one of durations, both whole ns."""
@@ -41,7 +41,7 @@ class Series(Section):
 Leg = Duration | Series
 
 
-class DataConfig(Section):
+class DataConfig(Section, frozen=True):
     """Where the rows come from."""
 
     path: str = "synth"
@@ -59,7 +59,7 @@ class DataConfig(Section):
     synth: SynthConfig = SynthConfig(duration_s=1800.0, price0_ticks=20_000, tick=1.0)
 
 
-class LatencyConfig(Section):
+class LatencyConfig(Section, frozen=True):
     """The four legs. Defaults: a desk in the venue's region, not in its rack."""
 
     feed: Leg | Literal["data"] = "data"
@@ -74,10 +74,12 @@ class LatencyConfig(Section):
     """Multiplies every leg, the feed's included."""
 
 
-class VenueConfig(Section):
+class VenueConfig(Section, frozen=True):
     """How the venue fills and what it charges."""
 
-    queue: Literal["risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform"] = "power3"
+    queue: Literal["risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform"] = (
+        "power3"
+    )
     queue_n: Annotated[float, Meta(gt=0)] = 2.0
     partial_fills: bool = True
     share_prints: bool = True
@@ -93,7 +95,7 @@ class VenueConfig(Section):
     taker_fee: float = 0.0
 
 
-class RiskConfig(Section):
+class RiskConfig(Section, frozen=True):
     """The first gate; 0 means no limit."""
 
     max_order_lots: Count = 0
@@ -106,7 +108,7 @@ class RiskConfig(Section):
     window: Duration = "1s"
 
 
-class EngineSection(Section):
+class EngineSection(Section, frozen=True):
     """How the run goes."""
 
     moves: Literal["on_answer", "on_call", "overlap"] = "on_answer"
@@ -121,7 +123,7 @@ class EngineSection(Section):
     """Time each stage."""
 
 
-class Recipe(Section):
+class Recipe(Section, frozen=True):
     """Everything a run depends on besides the strategy's code, the data and the bundle."""
 
     strategy: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from hft.strategy import Strategy
 
 Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
-"""Given what runs, a context whose value is told (rows so far, share done); see hft.data.progress."""
+"""Given what runs, a context whose value is told (rows so far, share done): hft.data.progress."""
 
 LATENCY_SWEEP = (0.0, 0.5, 1.0, 2.0, 4.0)
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
@@ -88,7 +89,7 @@ def backtest(
         data: a store, a file, `synth`, or EVENT arrays by `SYMBOL.VENUE` (then `specs` too).
         recipe: a TOML file or its tables; by default the one beside the strategy file.
         specs: facts of the instruments when `data` are arrays.
-        settings: recipe keys and strategy parameters, such as `{"latency.entry": "2ms", "lots": 3}`.
+        settings: recipe keys and strategy parameters: `{"latency.entry": "2ms", "lots": 3}`.
         seed: replaces the recipe's.
         placebo: also run with the model's outputs taken from other rows.
         sweep: also run with latency times 0, 1/2, 2 and 4.
@@ -158,7 +159,9 @@ def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Pa
     return load_strategy(file, name), file
 
 
-def _tables(recipe: str | Path | Mapping[str, Any] | None, file: Path | None) -> tuple[dict[str, Any], str]:
+def _tables(
+    recipe: str | Path | Mapping[str, Any] | None, file: Path | None
+) -> tuple[dict[str, Any], str]:
     if isinstance(recipe, Mapping):
         return msgspec.json.decode(msgspec.json.encode(recipe)), "recipe"
     path = Path(recipe) if recipe is not None else recipe_beside(file) if file else None
@@ -188,18 +191,19 @@ def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[Source
         models["model"] = cls.model
     sources = []
     for name, model in models.items():
+        from hft.features import Feature
         from hft.inference.bundle import load_bundle
 
-        bundle = load_bundle(model.folder(file or Path.cwd() / "strategy.py"))
+        own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
+        bundle = load_bundle(model.folder(file or Path.cwd() / "strategy.py"), own)
         sources.append(SourcePlan(name, bundle.features, bundle))
-    own = cls.__new__(cls)
-    features = own.inputs(params)
+    features = cls().inputs(params)
     if features is not None:
         sources.append(SourcePlan("features", features, None))
     return sources
 
 
-# ---- running ----------------------------------------------------------------------------------------
+# ---- running ----------------------------------------------------------------------------------
 
 
 def run_with_variants(
@@ -382,13 +386,19 @@ def add_sources(core: Any, plan: Plan) -> None:
         network, warm_up = None, 0
         if source.bundle is not None:
             outputs = {name: i for i, name in enumerate(source.bundle.outputs)}
-            network, warm_up = source.bundle.network(), source.bundle.warm_up_rows
+            network, warm_up = source.bundle.network(), source.bundle.card.warm_up_rows
         core.set_model(number, source.name, "FULL", outputs, columns)
-        # Rows go to on_features from the strategy's own features, or from its model's when it has none.
+        # Rows go to on_features from the strategy's own features, else from its model's.
         publish = source.bundle is None or not any(s.bundle is None for s in plan.sources)
         for instrument in range(len(plan.feeds)):
             core.add_source(
-                instrument, specs, trigger, network, number, warm_up, publish and _overrides(plan, "on_features")
+                instrument,
+                specs,
+                trigger,
+                network,
+                number,
+                warm_up,
+                publish and _overrides(plan, "on_features"),
             )
     if plan.strategy.bars is not None:
         core.make_bars(parse_ns(plan.strategy.bars))
@@ -405,7 +415,13 @@ def engine_config(recipe: Recipe) -> Any:
     from hft import _core
 
     limits = _core.RiskLimits()
-    for key in ("max_order_lots", "max_position_lots", "max_open_orders", "collar_bps", "max_messages"):
+    for key in (
+        "max_order_lots",
+        "max_position_lots",
+        "max_open_orders",
+        "collar_bps",
+        "max_messages",
+    ):
         setattr(limits, key, getattr(recipe.risk, key))
     limits.window_ns = parse_ns(recipe.risk.window)
     config = _core.EngineConfig()
@@ -440,7 +456,9 @@ def _venue(recipe: Recipe, name: str) -> Any:
     return config
 
 
-def run_data(plan: Plan, results: Mapping[str, Any], *, kind: str, status: str, error: str) -> RunData:
+def run_data(
+    plan: Plan, results: Mapping[str, Any], *, kind: str, status: str, error: str
+) -> RunData:
     """The core's results as the report wants them."""
     facts = [
         InstrumentFacts(

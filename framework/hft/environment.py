@@ -32,7 +32,8 @@ def environment(plan: Plan) -> dict[str, Any]:
         facts["strategy_hash"] = file_hash(plan.file)
     for source in plan.sources:
         if source.bundle is not None:
-            facts[f"bundle_{source.name}"] = source.bundle.weights_sha256
+            # The card holds the hash of the weights.
+            facts[f"bundle_{source.name}"] = file_hash(source.bundle.path / "model.toml")
     for feed in plan.feeds:
         facts[f"data_{feed.spec.name}"] = feed.hash
     return facts

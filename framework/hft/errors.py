@@ -15,7 +15,8 @@
     │   └── VenueUnsupported
     └── CoreError              an invariant of the core broke: a bug, please report
 
-A venue's or the risk gate's "no" is not an exception: it arrives as an order in state REJECTED with a reason.
+A venue's or the risk gate's "no" is not an exception: it arrives as an order in state REJECTED,
+with a reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The market rows of a run: one feed an instrument, opened from wherever the recipe says they are."""
+"""The market rows of a run: one feed an instrument, from wherever the recipe says they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from hft.errors import ConfigError, DataError
 from hft.types import EVENT, InstrumentSpec
 
 if TYPE_CHECKING:
-    from hft.data.opening import MarketData
+    from hft.data.opening import FileData
+    from hft.data.store import Store
 
 Events = NDArray[Any]
 
@@ -70,7 +71,9 @@ def _from_array(name: str, rows: Events, specs: list[InstrumentSpec], *, checked
     if spec is None:
         raise ConfigError(f"no InstrumentSpec for {name}; specs are for {[s.name for s in specs]}")
     if rows.dtype != EVENT or rows.ndim != 1:
-        raise DataError(f"rows of {name} must be a one-dimensional EVENT array, were {rows.dtype} {rows.shape}")
+        raise DataError(
+            f"rows of {name} must be a one-dimensional EVENT array, were {rows.dtype} {rows.shape}"
+        )
     if not checked:
         check(rows, spec).require()
     rows = np.ascontiguousarray(rows)
@@ -103,8 +106,8 @@ def _stored(config: DataConfig) -> list[Feed]:
     spec = None
     if config.tick is not None and config.lot is not None:
         first = config.symbols[0] if config.symbols else "UNKNOWN.FILE"
-        symbol, _, venue = first.partition(".")
-        spec = InstrumentSpec(symbol=symbol, venue=venue or "FILE", tick=config.tick, lot=config.lot)
+        symbol, _, venue = first.rpartition(".") if "." in first else (first, "", "FILE")
+        spec = InstrumentSpec(symbol=symbol, venue=venue, tick=config.tick, lot=config.lot)
     source = open_data(config.path, spec)
     feeds = []
     for name in source.symbols():
@@ -119,16 +122,15 @@ def _stored(config: DataConfig) -> list[Feed]:
     return feeds
 
 
-def _range(source: MarketData, name: str, config: DataConfig) -> tuple[int, int]:
+def _range(source: Store | FileData, name: str, config: DataConfig) -> tuple[int, int]:
     from hft.data.store import Store, instant
 
+    first, last = 0, 0
     if isinstance(source, Store):
         days = source.days(name)
         first, last = instant(days[0]) or 0, (instant(days[-1]) or 0) + 86_400_000_000_000
     elif source.meta is not None:
         first, last = source.meta.ts_first, source.meta.ts_last
-    else:
-        return (0, 0)
     start, end = instant(config.start), instant(config.end)
     return max(first, start or first), min(last, end or last)
 
@@ -140,6 +142,8 @@ def _chosen(feeds: list[Feed], symbols: tuple[str, ...]) -> list[Feed]:
     for wanted in symbols:
         hits = [f for f in feeds if wanted in (f.spec.name, f.spec.symbol)]
         if not hits:
-            raise ConfigError(f"no data for symbol {wanted!r}; there are {[f.spec.name for f in feeds]}")
+            raise ConfigError(
+                f"no data for symbol {wanted!r}; there are {[f.spec.name for f in feeds]}"
+            )
         chosen.extend(hits)
     return chosen

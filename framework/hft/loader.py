@@ -28,16 +28,27 @@ def load_strategy(path: Path, class_name: str | None = None) -> type[Strategy]:
     found = {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Strategy) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, Strategy)
+        and value.__module__ == module.__name__
     }
     if class_name is not None:
         if class_name not in found:
-            raise StrategyError(f"{path} defines no strategy {class_name}; it has {sorted(found) or 'none'}")
+            raise StrategyError(
+                f"{path} defines no strategy {class_name}; it has {sorted(found) or 'none'}"
+            )
         return found[class_name]
-    leaves = [c for c in found.values() if not any(o is not c and issubclass(o, c) for o in found.values())]
+    leaves = [
+        c
+        for c in found.values()
+        if not any(o is not c and issubclass(o, c) for o in found.values())
+    ]
     if len(leaves) != 1:
         names = [c.__name__ for c in leaves]
-        raise StrategyError(f"{path} must define one Strategy subclass, it has {names or 'none'}; name one as {path}:ClassName")
+        raise StrategyError(
+            f"{path} must define one Strategy subclass, it has {names or 'none'}; "
+            f"name one as {path}:ClassName"
+        )
     return leaves[0]
 
 
@@ -92,6 +103,8 @@ def project_strategy(folder: Path | None = None) -> str:
         if path.is_file():
             table = tomllib.loads(path.read_text()).get("tool", {}).get("hft", {})
             if "strategy" not in table:
-                raise ConfigError(f"{path} has no [tool.hft] strategy: name one, or give it as argument")
+                raise ConfigError(
+                    f"{path} has no [tool.hft] strategy: name one, or give it as argument"
+                )
             return str(place / table["strategy"])
     raise ConfigError("no pyproject.toml here or above: give the strategy as argument")

@@ -1,8 +1,8 @@
 """The folder a run leaves: recipe, environment, strategy copy, journal, rows and report.
 
-    runs/backtest-lstm_mm-20260101T120000Z/
-        recipe.toml  environment.json  strategy.py  journal.bin  state.json
-        orders.parquet  fills.parquet  samples.parquet  run.json  report.json  report.html
+runs/backtest-lstm_mm-20260101T120000Z/
+    recipe.toml  environment.json  strategy.py  journal.bin  state.json
+    orders.parquet  fills.parquet  samples.parquet  run.json  report.json  report.html
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ JOURNAL = np.dtype(
 
 
 def new_folder(kind: str, name: str, base: Path | None = None) -> Path:
-    """Makes `<base>/<kind>-<name>-<utc>`; base defaults to the project's backtests/runs, or runs."""
+    """Makes `<base>/<kind>-<name>-<utc>`; base is the project's backtests/runs by default."""
     if base is None:
         base = Path("backtests/runs") if Path("backtests").is_dir() else Path("runs")
     stem = f"{kind}-{name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -88,5 +88,7 @@ def read_journal(folder: Path) -> NDArray[Any]:
         raise ConfigError(f"{folder} has no journal.bin: is it a run folder?")
     size = path.stat().st_size
     if size % JOURNAL.itemsize:
-        raise ConfigError(f"{path} has {size} bytes, not a whole number of {JOURNAL.itemsize}-byte records")
+        raise ConfigError(
+            f"{path} has {size} bytes, not a whole number of {JOURNAL.itemsize}-byte records"
+        )
     return np.fromfile(path, JOURNAL)

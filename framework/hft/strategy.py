@@ -1,11 +1,13 @@
 """`Strategy`, the class a user subclasses, and `Params`, its settings.
 
-The handlers below do nothing; the core calls only those a subclass overrides. What a strategy reads and
-does (`book`, `position`, `submit`, `quotes`, `every` ...) is native: see `hft._core.StrategyBase`.
+The handlers below do nothing; the core calls only those a subclass overrides. What a strategy
+reads and does (`book`, `position`, `submit`, `quotes`, `every` ...) is native: see
+`hft._core.StrategyBase`.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import types
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A strategy's settings: typed, with defaults, set from a recipe's `[params]` or `--set key=value`."""
+    """A strategy's settings: typed, with defaults, set by `[params]` or `--set key=value`."""
 
 
 class Account:
@@ -75,12 +77,14 @@ class Strategy(StrategyBase):
     @classmethod
     def params_type(cls) -> type[Params]:
         """The class that annotates `params`."""
-        owner = next(c for c in cls.__mro__ if "params" in c.__dict__.get("__annotations__", {}))
-        hint = owner.__annotations__["params"]
+        owner = next(c for c in cls.__mro__ if "params" in inspect.get_annotations(c))
+        hint = inspect.get_annotations(owner)["params"]
         if isinstance(hint, str):  # the file uses `from __future__ import annotations`
             hint = eval(hint, vars(sys.modules[owner.__module__]))
         if not (isinstance(hint, type) and issubclass(hint, Params)):
-            raise ConfigError(f"{cls.__name__}.params must be annotated with a Params class, was {hint!r}")
+            raise ConfigError(
+                f"{cls.__name__}.params must be annotated with a Params class, was {hint!r}"
+            )
         return hint
 
     def inputs(self, params: Any) -> Features | None:
@@ -146,11 +150,11 @@ class Strategy(StrategyBase):
     @cached_property
     def instruments(self) -> Mapping[str, Any]:
         """By name, `SYMBOL.VENUE`."""
-        return types.MappingProxyType({i.name: i for i in self._instruments})
+        return types.MappingProxyType({i.name: i for i in self.listed})
 
     @cached_property
     def account(self) -> Account:
-        return Account([self.position(i) for i in self._instruments])
+        return Account([self.position(i) for i in self.listed])
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -161,8 +165,8 @@ class Strategy(StrategyBase):
         """What taking one unit at each instrument's mid costs in fees [currency]."""
         cost = 0.0
         for inst in insts:
-            mid = self.book(inst).mid
-            cost += inst.taker_fee * inst.price(mid)
+            book: Any = self.book(inst)
+            cost += inst.taker_fee * inst.price(book.mid)
         return cost
 
     def schedule(
@@ -191,7 +195,11 @@ class Strategy(StrategyBase):
         try:
             day = datetime.fromtimestamp(self.now // 1_000_000_000, ZoneInfo(tz))
             parts = [int(p) for p in clock.split(":")]
-            at = day.replace(hour=parts[0], minute=parts[1], second=parts[2] if len(parts) > 2 else 0)
+            at = day.replace(
+                hour=parts[0], minute=parts[1], second=parts[2] if len(parts) > 2 else 0
+            )
         except (ValueError, IndexError, KeyError) as error:
-            raise ConfigError(f"{clock!r} in zone {tz!r} is not a time of day: write HH:MM or HH:MM:SS") from error
+            raise ConfigError(
+                f"{clock!r} in zone {tz!r} is not a time of day: write HH:MM or HH:MM:SS"
+            ) from error
         return round(at.timestamp()) * 1_000_000_000

@@ -1,4 +1,4 @@
-"""Names shared by every part: the market-data row, its kinds and flags, sides and times in force."""
+"""Names shared by every part: the market-data row, its kinds and flags, sides, time in force."""
 
 from __future__ import annotations
 

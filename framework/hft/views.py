@@ -1,4 +1,4 @@
-"""What `book.copy()`, `row.copy()` and `signal.copy()` give: frozen values that outlive the handler."""
+"""What `copy()` of a book, row or signal gives: frozen values that outlive the handler."""
 
 from __future__ import annotations
 

@@ -233,20 +233,21 @@ void init_strategy(nb::module_& m) {
              return add_timer(r, r.engine->every(duration(interval), changes(if_changed)), fn, args);
            },
            "interval"_a, "fn"_a = nb::none(), "args"_a, nb::kw_only(), "if_changed"_a = nb::none(),
+           nb::sig("def every(self, interval: str | int, fn: object | None = None, *args: object, if_changed: object | None = None) -> Timer"),
            "Calls fn(*args), or on_timer, every interval; with if_changed only when the touch, the position or the orders changed.")
       .def("at",
            [](S& s, Ts ts, nb::object fn, nb::args args) {
              Session& r = s.run();
              return add_timer(r, r.engine->at(ts), fn, args);
            },
-           "ts"_a, "fn"_a, "args"_a, "Calls fn(*args) once at a time of our clock.")
+           "ts"_a, "fn"_a, "args"_a, nb::sig("def at(self, ts: int, fn: object, *args: object) -> Timer"), "Calls fn(*args) once at a time of our clock.")
       .def("parent_order",
            [](S& s, nb::handle inst, int side, Lots lots) {
              Session& r = s.run();
              return ParentHandle{s.session, r.engine->parent_order(r.id_of(inst), checked_side(side), lots)};
            },
            "inst"_a, "side"_a, "lots"_a)
-      .def_prop_ro("_instruments", [](const S& s) { return nb::cast(s.run().instruments); });
+      .def_prop_ro("listed", [](const S& s) { return nb::cast(s.run().instruments); }, "All instruments of the run, in order.");
 }
 
 }  // namespace hft

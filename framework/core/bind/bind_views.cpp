@@ -259,7 +259,9 @@ void init_views(nb::module_& m) {
       .def_prop_ro("rejected", [](const OrderHandle& h) { return h.order->row.state == OrderState::REJECTED; })
       .def_prop_ro("filled", [](const OrderHandle& h) { return h.order->row.state == OrderState::FILLED; })
       .def_prop_ro("ahead_at_accept", [](const OrderHandle& h) { return h.order->row.ahead_at_accept; })
-      .def("__eq__", [](const OrderHandle& a, const OrderHandle& b) { return a.order == b.order; }, nb::is_operator())
+      .def("__eq__", [](const OrderHandle& a, nb::handle b) {
+        return nb::isinstance<OrderHandle>(b) && nb::cast<const OrderHandle&>(b).order == a.order;
+      }, nb::sig("def __eq__(self, arg: object, /) -> bool"))
       .def("__hash__", [](const OrderHandle& h) { return h.order->row.id; })
       .def("__repr__", [](const OrderHandle& h) {
         const OrderRow& r = h.order->row;

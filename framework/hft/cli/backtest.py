@@ -11,12 +11,18 @@ PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("strategy")
-@click.option("--recipe", type=PATH, help="TOML; by default backtests/NAME.toml beside the strategy's folder.")
+@click.option(
+    "--recipe", type=PATH, help="TOML; by default backtests/NAME.toml beside the strategy's folder."
+)
 @click.option("--data", help="A store, a file, or `synth`.")
-@click.option("--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE; repeat for several.")
+@click.option(
+    "--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE; repeat for several."
+)
 @click.option("--from", "start", help="First time, ISO, UTC.")
 @click.option("--to", "end", help="Last time, excluded.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter.")
+@click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of the recipe and of synthetic data.")
 @click.option("--placebo", is_flag=True, help="Also run with the signal taken from other rows.")
 @click.option("--sweep", is_flag=True, help="Also run with latency x 0, 1/2, 2 and 4.")
@@ -44,7 +50,12 @@ def backtest(
     from hft.analysis.report import Report
     from hft.data.progress import progress
 
-    chosen = {"data.symbols": symbols, "data.start": start, "data.end": end, "engine.profile": profile}
+    chosen = {
+        "data.symbols": symbols,
+        "data.start": start,
+        "data.end": end,
+        "engine.profile": profile,
+    }
     settings = {key: value for key, value in chosen.items() if value}
     plan = engine.prepare(
         strategy, data, recipe=recipe, settings=settings, assignments=assignments, seed=seed

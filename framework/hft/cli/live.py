@@ -13,8 +13,12 @@ PATH = click.Path(path_type=Path)
 @click.argument("strategy", required=False)
 @click.option("--venue", type=click.Choice(["sim"]), required=True, help="Where to trade.")
 @click.option("--duration", default="60s", show_default=True, help="How long, such as 30s or 2h.")
-@click.option("--recipe", type=PATH, help="TOML; by default backtests/NAME.toml beside the strategy's folder.")
-@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter.")
+@click.option(
+    "--recipe", type=PATH, help="TOML; by default backtests/NAME.toml beside the strategy's folder."
+)
+@click.option(
+    "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of the recipe and the simulated market.")
 @click.option("--out", type=PATH, help="Folder for run folders.")
 def live(
@@ -48,7 +52,10 @@ def live(
     outcome = session.run_sim(plan, folder, duration_ns)
     run_folder.write_outcome(folder, plan, outcome)
     terminal.show(Report(outcome.run).figures, Console())
-    click.echo(f"run folder: {folder}\npage:       {folder / 'report.html'}\ncheck:      hft verify {folder}")
+    click.echo(
+        f"run folder: {folder}\npage:       {folder / 'report.html'}\n"
+        f"check:      hft verify {folder}"
+    )
     if outcome.run.status == "failed":
         click.echo(f"error: {outcome.run.error}", err=True)
         raise SystemExit(3)

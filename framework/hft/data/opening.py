@@ -48,7 +48,7 @@ class MarketData(Protocol):
 
 def open_data(
     path: str | Path, spec: InstrumentSpec | None = None, *, check: bool = True
-) -> MarketData:
+) -> Store | FileData:
     """Open a store folder, or a `.npy`, `.npz`, `.parquet` or `.arrow` file of rows.
 
     Args:

@@ -54,8 +54,8 @@ def read_series(series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def delayed(chunks: Iterator[NDArray[Any]], feed: Leg, scale: float) -> Iterator[NDArray[Any]]:
     """Rows whose `ts_recv` follows another feed latency.
 
-    With `data`, each row's own delay is scaled; otherwise the leg replaces it. A feed never reorders,
-    so `ts_recv` is raised to the row before it. Input arrays are not changed.
+    With `data`, each row's own delay is scaled; otherwise the leg replaces it. A feed never
+    reorders, so `ts_recv` is raised to the row before it. Input arrays are not changed.
     """
     if feed == "data" and scale == 1.0:
         yield from chunks
@@ -79,10 +79,16 @@ def _delay(
     scale: float,
 ) -> NDArray[np.int64] | int:
     if feed == "data":
-        return np.rint((rows["ts_recv"] - rows["ts_event"]) * scale).astype(np.int64)
+        delay: NDArray[np.int64] = rows["ts_recv"] - rows["ts_event"]
+        return _whole(delay * scale)
     if series is None:
         return round(parse_ns(feed) * scale)  # type: ignore[arg-type]
     assert isinstance(feed, Series)
     ts, ns = series
     at = np.maximum(np.searchsorted(ts, rows["ts_event"], side="right") - 1, 0)
-    return np.rint(ns[at] * (feed.scale * scale)).astype(np.int64)
+    held: NDArray[np.int64] = ns[at]
+    return _whole(held * (feed.scale * scale))
+
+
+def _whole(ns: NDArray[Any]) -> NDArray[np.int64]:
+    return np.rint(ns).astype(np.int64)

@@ -18,7 +18,7 @@ Report = Callable[[str], None]
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to train; what on is given as rows."""
 
-    units: tuple[int, ...] = (64, 64)
+    units: tuple[int, ...] = (32, 32)
     latency_ns: int = 1_000_000
     """From the row to the earliest trade on it; labels start there."""
     horizons_ns: tuple[int, ...] = (100_000_000, 250_000_000, 500_000_000, 1_000_000_000)

@@ -183,7 +183,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--hours", type=float, default=5.0, help="of the synthetic market")
     parser.add_argument("--start", default="2023-12-20", help="of the synthetic market")
     parser.add_argument("--seed", type=int, default=1, help="of the training")
-    parser.add_argument("--units", default="64,64", help="of the LSTM layers")
+    parser.add_argument("--units", default="32,32", help="of the LSTM layers")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--latency", default="1ms", help="from a row to the earliest trade on it")
     return parser.parse_args(argv)

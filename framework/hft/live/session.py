@@ -46,7 +46,9 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
         core_market(synth, time.time_ns()),
         _constant(latency.entry, "latency.entry"),
         _constant(latency.response, "latency.response"),
-        synth.feed_latency_ns if latency.feed == "data" else _constant(latency.feed, "latency.feed"),
+        synth.feed_latency_ns
+        if latency.feed == "data"
+        else _constant(latency.feed, "latency.feed"),
         parse_ns(plan.recipe.engine.sample),
         str(folder / "journal.bin"),
         str(folder / MARKET_FILE),
@@ -78,7 +80,10 @@ def _refuse_replay_only(plan: Plan) -> None:
     if plan.recipe.engine.placebo:
         raise ConfigError("engine.placebo: a placebo is for replay, not for a live session")
     if plan.recipe.data.path != "synth":
-        raise ConfigError(f"data.path is {plan.recipe.data.path!r}: the sim venue makes its market from data.synth")
+        raise ConfigError(
+            f"data.path is {plan.recipe.data.path!r}: "
+            "the sim venue makes its market from data.synth"
+        )
 
 
 def _constant(leg: Leg, key: str) -> int:
@@ -89,7 +94,7 @@ def _constant(leg: Leg, key: str) -> int:
 
 @contextmanager
 def _quiet_memory() -> Iterator[None]:
-    """No garbage collection while the session runs: a full pass stops the one busy thread for ms."""
+    """No garbage collection during the session: a full pass stops the busy thread for ms."""
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -76,7 +76,9 @@ def _plan(folder: Path) -> Plan:
     home = load_recipe(recipe).get("strategy", "")
     copy = folder / "strategy.py"
     if not copy.is_file():
-        raise ConfigError(f"{folder} has no strategy.py: a strategy that was not a file cannot be verified")
+        raise ConfigError(
+            f"{folder} has no strategy.py: a strategy that was not a file cannot be verified"
+        )
     return engine.prepare(copy, recipe=recipe, model_home=Path(home))
 
 
@@ -108,9 +110,13 @@ def _whole_records(journal: NDArray[Any]) -> tuple[NDArray[Any], str]:
     if not good.all():
         torn = int(np.flatnonzero(~good)[0])
         if torn < len(journal) - 1:
-            raise DataError(f"journal record {torn} of {len(journal)} is damaged: its checksum differs")
+            raise DataError(
+                f"journal record {torn} of {len(journal)} is damaged: its checksum differs"
+            )
         journal = journal[:torn]
-    return journal, "the journal ends without STOP: the process died" if not _stopped(journal) else ""
+    return journal, "the journal ends without STOP: the process died" if not _stopped(
+        journal
+    ) else ""
 
 
 def _stopped(journal: NDArray[Any]) -> bool:
@@ -158,4 +164,5 @@ def _compare(folder: Path, was: NDArray[Any], now: NDArray[Any], notes: list[str
 
 def _say(record: Any) -> str:
     kind = KINDS.get(int(record["kind"]), str(record["kind"]))
-    return f"{kind} order {record['order']} price {record['price']} lots {record['lots']} at {record['ts']}"
+    fields = ", ".join(f"{name} {record[name]}" for name in ("order", "price", "lots", "ts"))
+    return f"{kind} ({fields})"
