@@ -83,8 +83,8 @@ bool ReplayDriver::step() {
   }
   const bool profile = engine_->profile;
   const Ns t0 = profile ? wall_ns() : 0;
-  const Ts reached = advance_venues(next.ts);
-  if (reached < next.ts) next = next_input();  // an answer came in between
+  advance_venues(next.ts);
+  if (answered_by(next.ts)) next = next_input();  // an answer came first: by time, or by rank
   const Ns t1 = profile ? wall_ns() : 0;
   if (!engine_->wants_packets()) advance_books(next.ts, next.what != Input::UPDATE);
   if (profile) {
@@ -94,6 +94,12 @@ bool ReplayDriver::step() {
   end_ = next.ts;
   deliver(next);
   return true;
+}
+
+bool ReplayDriver::answered_by(Ts ts) const noexcept {
+  for (const auto& v : venues_)
+    if (!v->responses().empty() && v->responses().front().ts_recv <= ts) return true;
+  return false;
 }
 
 ReplayDriver::Next ReplayDriver::next_input() const noexcept {

@@ -70,6 +70,7 @@ class ReplayDriver {
 
   bool step();
   Next next_input() const noexcept;
+  bool answered_by(Ts ts) const noexcept;
   Ts advance_venues(Ts until);
   void run_rows(InstrumentId inst, Ts limit);
   void advance_books(Ts until, bool including);

@@ -162,9 +162,9 @@ def test_our_order_joins_the_queue_fills_in_turn_and_is_gone() -> None:
 
 def test_what_a_caller_may_not_do() -> None:
     desk = Desk()
-    with pytest.raises(ValueError, match="lots must be positive, was 0"):
+    with pytest.raises(ConfigError, match="lots must be positive, was 0"):
         desk.market.submit(0, 1, 1, 600_000, 0, 0, START_NS)
-    with pytest.raises(ValueError, match="instrument 3 is not in this market"):
+    with pytest.raises(ConfigError, match="instrument 3 is not in this market"):
         desk.market.submit(3, 1, 1, 600_000, 1, 0, START_NS)
     desk.market.submit(0, 1, 1, 10**9, 1, 0, START_NS)
     assert desk.reports()["reason"][0] == Reason.PRICE_COLLAR

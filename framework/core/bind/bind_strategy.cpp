@@ -9,6 +9,50 @@ namespace hft {
 
 namespace {
 
+/// An instrument as an argument. Only instruments and names match, which keeps `submit(BUY, 10, price)`
+/// from being read as (inst, side, lots) and lets the overload without an instrument be found at once.
+struct Which {
+  nb::handle inst;
+};
+
+/// An int, or a member of one of our enums: nanobind tries those only when all overloads have failed.
+struct Code {
+  int value;
+};
+
+}  // namespace
+
+}  // namespace hft
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<hft::Which> {
+  NB_TYPE_CASTER(hft::Which, const_name("hft._core.Instrument | str"))
+  bool from_python(handle from, std::uint8_t, cleanup_list*) noexcept {
+    value.inst = from;
+    return PyUnicode_Check(from.ptr()) || isinstance<hft::Instrument>(from);
+  }
+};
+
+template <>
+struct type_caster<hft::Code> {
+  NB_TYPE_CASTER(hft::Code, const_name("int"))
+  bool from_python(handle from, std::uint8_t, cleanup_list*) noexcept {
+    if (!PyLong_Check(from.ptr())) return false;
+    int overflow = 0;
+    const long code = PyLong_AsLongAndOverflow(from.ptr(), &overflow);
+    value.value = static_cast<int>(code);
+    return overflow == 0 && code == value.value;
+  }
+};
+
+}  // namespace nanobind::detail
+
+namespace hft {
+
+namespace {
+
 /// A price as a strategy gives it: a whole number of ticks, whatever its Python type.
 Ticks whole_ticks(nb::handle price) {
   if (PyLong_Check(price.ptr())) return nb::cast<Ticks>(price);
@@ -26,9 +70,10 @@ double real(nb::handle price) {
   return ticks;
 }
 
-int checked_side(int side) {
-  if (side != BUY && side != SELL) raise_error("OrderError", "side must be BUY (1) or SELL (-1), was " + std::to_string(side));
-  return side;
+int checked_side(Code side) {
+  if (side.value != BUY && side.value != SELL)
+    raise_error("OrderError", "side must be BUY (1) or SELL (-1), was " + std::to_string(side.value));
+  return side.value;
 }
 
 Ns duration(nb::handle interval) {
@@ -46,15 +91,16 @@ const Signal* cause_of(nb::handle cause, Signal& scratch) {
   return &scratch;
 }
 
-nb::object submit(StrategyBase& s, InstrumentId inst, int side, Lots lots, nb::handle price, int tif, const std::string& tag,
+nb::object submit(StrategyBase& s, InstrumentId inst, Code side, Lots lots, nb::handle price, Code tif, const std::string& tag,
                   nb::handle cause, nb::handle parent) {
   Session& run = s.run();
   run.must_act();
-  if (tif < 0 || tif > static_cast<int>(Tif::POST_ONLY)) raise_error("OrderError", "unknown time in force " + std::to_string(tif));
+  if (tif.value < 0 || tif.value > static_cast<int>(Tif::POST_ONLY))
+    raise_error("OrderError", "unknown time in force " + std::to_string(tif.value));
   Signal scratch;
   const Ticks ticks = price.is_none() ? kNoPrice : whole_ticks(price);
   const std::uint32_t parent_id = parent.is_none() ? 0 : nb::cast<std::uint32_t>(parent.attr("id"));
-  Order& o = run.engine->submit(inst, checked_side(side), lots, ticks, static_cast<Tif>(tif), run.engine->tag_id(tag), parent_id,
+  Order& o = run.engine->submit(inst, checked_side(side), lots, ticks, static_cast<Tif>(tif.value), run.engine->tag_id(tag), parent_id,
                                 cause_of(cause, scratch));
   return run.handle_of(o);
 }
@@ -156,23 +202,23 @@ void init_strategy(nb::module_& m) {
       .def(nb::init<>())
       .def_prop_ro("now", [](const S& s) { return s.run().engine->now(); }, "Our clock [ns since the epoch, UTC].")
       .def("book", [](const S& s) { Session& r = s.run(); return r.book(r.only()); })
-      .def("book", [](const S& s, nb::handle inst) { Session& r = s.run(); return r.book(r.id_of(inst)); }, "inst"_a,
+      .def("book", [](const S& s, Which inst) { Session& r = s.run(); return r.book(r.id_of(inst.inst)); }, "inst"_a,
            "Our book of an instrument, as a view.")
-      .def("position", [](const S& s) { Session& r = s.run(); return PositionView{s.session, &r.engine->market(r.only())}; })
+      .def("position", [](const S& s) { Session& r = s.run(); return r.position(r.only()); })
       .def("position",
-           [](const S& s, nb::handle inst) {
+           [](const S& s, Which inst) {
              Session& r = s.run();
-             return PositionView{s.session, &r.engine->market(r.id_of(inst))};
+             return r.position(r.id_of(inst.inst));
            },
            "inst"_a)
       .def("orders", &orders, "inst"_a = nb::none(), nb::kw_only(), "tag"_a = nb::none(), "Orders that are not over.")
       .def("submit",
-           [](S& s, nb::handle inst, int side, Lots lots, nb::handle price, int tif, const std::string& tag, nb::handle cause,
-              nb::handle parent) { return submit(s, s.run().id_of(inst), side, lots, price, tif, tag, cause, parent); },
+           [](S& s, Which inst, Code side, Lots lots, nb::handle price, Code tif, const std::string& tag, nb::handle cause,
+              nb::handle parent) { return submit(s, s.run().id_of(inst.inst), side, lots, price, tif, tag, cause, parent); },
            "inst"_a, "side"_a, "lots"_a, "price"_a = nb::none(), "tif"_a = 0, "tag"_a = "", "cause"_a = nb::none(),
            "parent"_a = nb::none(), "Sends an order when the handler returns; price None: market.")
       .def("submit",
-           [](S& s, int side, Lots lots, nb::handle price, int tif, const std::string& tag, nb::handle cause, nb::handle parent) {
+           [](S& s, Code side, Lots lots, nb::handle price, Code tif, const std::string& tag, nb::handle cause, nb::handle parent) {
              return submit(s, s.run().only(), side, lots, price, tif, tag, cause, parent);
            },
            "side"_a, "lots"_a, "price"_a = nb::none(), "tif"_a = 0, "tag"_a = "", "cause"_a = nb::none(), "parent"_a = nb::none())
@@ -191,38 +237,38 @@ void init_strategy(nb::module_& m) {
            [](S& s, nb::handle bid, nb::handle ask, Lots lots) { Session& r = s.run(); quotes(r, r.only(), bid, ask, lots, lots); },
            "bid"_a, "ask"_a, "lots"_a)
       .def("quotes",
-           [](S& s, nb::handle inst, nb::handle bid, nb::handle ask, Lots lots) {
+           [](S& s, Which inst, nb::handle bid, nb::handle ask, Lots lots) {
              Session& r = s.run();
-             quotes(r, r.id_of(inst), bid, ask, lots, lots);
+             quotes(r, r.id_of(inst.inst), bid, ask, lots, lots);
            },
            "inst"_a, "bid"_a, "ask"_a, "lots"_a,
            "One bid and one ask that should rest; floats round outward and passive prices stop at the touch.")
       .def("quote",
-           [](S& s, int side, nb::handle price, Lots lots) {
+           [](S& s, Code side, nb::handle price, Lots lots) {
              Session& r = s.run();
              r.must_act();
              r.engine->ladder(r.only(), checked_side(side), real(price), 1, 1, lots);
            },
            "side"_a, "price"_a, "lots"_a)
       .def("quote",
-           [](S& s, nb::handle inst, int side, nb::handle price, Lots lots) {
+           [](S& s, Which inst, Code side, nb::handle price, Lots lots) {
              Session& r = s.run();
              r.must_act();
-             r.engine->ladder(r.id_of(inst), checked_side(side), real(price), 1, 1, lots);
+             r.engine->ladder(r.id_of(inst.inst), checked_side(side), real(price), 1, 1, lots);
            },
            "inst"_a, "side"_a, "price"_a, "lots"_a, "One order that should rest on a side; 0 lots pulls it.")
       .def("ladder",
-           [](S& s, int side, nb::handle start, std::int64_t step, int levels, Lots lots) {
+           [](S& s, Code side, nb::handle start, std::int64_t step, int levels, Lots lots) {
              Session& r = s.run();
              r.must_act();
              r.engine->ladder(r.only(), checked_side(side), real(start), step, levels, lots);
            },
            "side"_a, "start"_a, "step"_a, "levels"_a, "lots"_a)
       .def("ladder",
-           [](S& s, nb::handle inst, int side, nb::handle start, std::int64_t step, int levels, Lots lots) {
+           [](S& s, Which inst, Code side, nb::handle start, std::int64_t step, int levels, Lots lots) {
              Session& r = s.run();
              r.must_act();
-             r.engine->ladder(r.id_of(inst), checked_side(side), real(start), step, levels, lots);
+             r.engine->ladder(r.id_of(inst.inst), checked_side(side), real(start), step, levels, lots);
            },
            "inst"_a, "side"_a, "start"_a, "step"_a, "levels"_a, "lots"_a,
            "`levels` orders from `start` outwards in steps of `step` ticks that should rest on a side; 0 lots pulls them.")
@@ -242,12 +288,12 @@ void init_strategy(nb::module_& m) {
            },
            "ts"_a, "fn"_a, "args"_a, nb::sig("def at(self, ts: int, fn: object, *args: object) -> Timer"), "Calls fn(*args) once at a time of our clock.")
       .def("parent_order",
-           [](S& s, nb::handle inst, int side, Lots lots) {
+           [](S& s, Which inst, Code side, Lots lots) {
              Session& r = s.run();
-             return ParentHandle{s.session, r.engine->parent_order(r.id_of(inst), checked_side(side), lots)};
+             return ParentHandle{s.session, r.engine->parent_order(r.id_of(inst.inst), checked_side(side), lots)};
            },
            "inst"_a, "side"_a, "lots"_a)
-      .def_prop_ro("listed", [](const S& s) { return nb::cast(s.run().instruments); }, "All instruments of the run, in order.");
+      .def_prop_ro("listed", [](const S& s) { return nb::cast<nb::list>(nb::cast(s.run().instruments)); }, "All instruments of the run, in order.");
 }
 
 }  // namespace hft

@@ -91,4 +91,5 @@ def _delay(
 
 
 def _whole(ns: NDArray[Any]) -> NDArray[np.int64]:
-    return np.rint(ns).astype(np.int64)
+    whole: NDArray[np.int64] = np.rint(ns).astype(np.int64)
+    return whole
