@@ -294,8 +294,8 @@ bool Engine::worth_calling(Timer& t) noexcept {
 
 // ---- orders: what we ask ----------------------------------------------------------------------------
 
-Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
-                      const Signal* cause) {
+Order& Engine::new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag,
+                         std::uint32_t parent, const Signal* cause) {
   if (lots <= 0) throw OrderError("lots must be positive, was " + std::to_string(lots));
   if (price == kNoPrice && tif == Tif::POST_ONLY) throw OrderError("a market order cannot be POST_ONLY");
   Market& m = market(inst);
@@ -323,17 +323,30 @@ Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif t
     r.ts_cause_recv = from.book.ts_recv;
     r.cause_row = from.row;
   }
-  const Reason no = risk_.check_new(m.exposure, m.book, side, price, lots, now_);
-  if (no != Reason::NONE) {
-    refuse(o, no);
-    return o;
-  }
+  return o;
+}
+
+void Engine::send_new(Order& o) {
+  Market& m = market(o.row.instrument);
   o.live_index = static_cast<std::uint32_t>(m.live.size());
   m.live.push_back(&o);
   ++m.exposure.open_orders;
-  reserve(o, lots);
-  record(RecordKind::NEW, now_, inst, r.id, price, lots, side * 256 + static_cast<int>(tif), tag, parent);
-  send(o, Command::Kind::NEW, price, lots);
+  reserve(o, o.row.lots);
+  record(RecordKind::NEW, now_, o.row.instrument, o.row.id, o.row.price, o.row.lots,
+         o.row.side * 256 + static_cast<int>(o.row.tif), o.row.tag, o.row.parent);
+  send(o, Command::Kind::NEW, o.row.price, o.row.lots);
+}
+
+Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
+                      const Signal* cause) {
+  Order& o = new_order(inst, side, lots, price, tif, tag, parent, cause);
+  const Market& m = market(inst);
+  const Reason no = risk_.check_new(m.exposure, m.book, side, price, lots, now_);
+  if (no != Reason::NONE) {
+    refuse(o, no);
+  } else {
+    send_new(o);
+  }
   return o;
 }
 
@@ -388,8 +401,10 @@ Order* Engine::flatten(InstrumentId inst) {
   for (const Order* o : m.live)
     if (o->flattening) position += o->row.side * o->leaves();
   if (position == 0) return nullptr;
-  Order& o = submit(inst, position > 0 ? SELL : BUY, std::abs(position), kNoPrice, Tif::IOC, tag_id("flatten"), 0);
+  // Past the gate: it must never keep risk on.
+  Order& o = new_order(inst, position > 0 ? SELL : BUY, std::abs(position), kNoPrice, Tif::IOC, tag_id("flatten"), 0, nullptr);
   o.flattening = true;
+  send_new(o);
   return &o;
 }
 
@@ -589,7 +604,7 @@ void Engine::place(Market& m, int side) {
   const auto going_to = [](const Order* o) {  // where it will rest if all in flight succeeds
     return o->row.state == OrderState::PENDING_REPLACE ? o->asked_price : o->row.price;
   };
-  const bool can_replace = config_.native_replace && config_.moves == Moves::ON_ANSWER;
+  const bool can_replace = m.inst.can_replace && config_.moves == Moves::ON_ANSWER;
 
   std::vector<Ticks> missing;
   for (int k = 0; k < t.levels; ++k) {

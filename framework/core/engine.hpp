@@ -35,7 +35,6 @@ enum class Moves : std::uint8_t {
 struct EngineConfig {
   RiskLimits risk;
   Moves moves = Moves::ON_ANSWER;
-  bool native_replace = true;
   std::uint64_t seed = 1;
   bool placebo = false;  ///< publish outputs drawn from other rows of the same stream
 };
@@ -187,6 +186,9 @@ class Engine {
               std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) {
     journal.append({ts, order, price, lots, a, b, c, inst, kind, 0});
   }
+  Order& new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
+                   const Signal* cause);
+  void send_new(Order& o);
   void send(Order& o, Command::Kind kind, Ticks price, Lots lots);
   void refuse(Order& o, Reason reason);
   void reserve(Order& o, Lots lots) noexcept;

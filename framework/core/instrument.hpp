@@ -14,6 +14,7 @@ struct Instrument {
   std::string symbol, venue;
   double tick = 0, lot = 0, multiplier = 1;
   bool inverse = false;
+  bool can_replace = true;                  ///< the venue has a native replace
   std::int64_t maker_e9 = 0, taker_e9 = 0;  ///< fee in 1e-9 of notional; negative: a rebate
   Money tick_value = 0;                     ///< linear: money of one tick on one lot, exact
 

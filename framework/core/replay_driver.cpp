@@ -148,7 +148,10 @@ void ReplayDriver::deliver(const Next& next) {
       handle(next.ts, [&] { engine_->on_signal(done, engine_->now()); });
       break;
     }
-    case Input::DUE: handle(next.ts, [&] { engine_->on_due(engine_->now()); }); break;
+    case Input::DUE:
+      handle(next.ts, [&] { engine_->on_due(engine_->now()); });
+      if (!engine_->requests.empty()) enqueue(engine_->requests, next.ts);
+      break;
     case Input::SAMPLE:
       if (next.which == 0) {
         engine_->sample(next.ts);

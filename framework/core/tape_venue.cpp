@@ -103,7 +103,10 @@ int TapeVenue::passive_side(const Listing& l, Ticks price) noexcept {
 void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
   if (e.kind == Kind::DATUM && static_cast<Datum>(e.order_id) == Datum::FUNDING) return fund(l, e, row);
   l.book.apply_rare(e);
-  if (e.kind == Kind::CLEAR || e.kind == Kind::SNAPSHOT_END || e.kind == Kind::BBO) requeue_all(l);
+  if (e.kind != Kind::CLEAR && e.kind != Kind::SNAPSHOT_END && e.kind != Kind::BBO) return;
+  requeue_all(l);
+  if (l.book.state == BookState::SYNCING) return;
+  for (const int side : {BUY, SELL}) meet_book(l, e, side, row);
 }
 
 /// Levels were rebuilt, not traded: nobody's place can be worse than the size now shown.
@@ -118,6 +121,19 @@ void TapeVenue::requeue_all(Listing& l) {
       if (gone && !rests(l, side_index(side), t.key)) l.book.side(side).cool(t.key);
       return gone;
     });
+}
+
+/// After a rebuild the book may stand through our price: it fills us as if it had arrived level by level.
+void TapeVenue::meet_book(Listing& l, const Event& e, int side, std::int64_t row) {
+  const Ladder& ladder = l.book.side(side);
+  for (std::int64_t k = ladder.best(); k != kNoKey && l.own_best[side_index(-side)] >= -k; k = ladder.next(k)) {
+    Event level = e;
+    level.kind = Kind::LEVEL;
+    level.side = static_cast<std::int8_t>(side);
+    level.price = k * side;
+    level.qty = ladder.at(k);
+    on_crossed(l, level, row);
+  }
 }
 
 /// Longs pay shorts a rate of the position's worth at the mark price.

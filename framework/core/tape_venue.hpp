@@ -102,6 +102,7 @@ class TapeVenue {
   void on_print(Listing& l, const Event& e, int resting, std::int64_t row);
   void on_rare(Listing& l, const Event& e, std::int64_t row);
   void requeue_all(Listing& l);
+  void meet_book(Listing& l, const Event& e, int side, std::int64_t row);
   void fund(Listing& l, const Event& e, std::int64_t row);
 
   void accept(Listing& l, Order& o, const Command& c);

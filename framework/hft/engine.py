@@ -372,6 +372,7 @@ def core_instruments(plan: Plan, venues: list[str]) -> list[Any]:
                 spec.inverse,
                 round(fees.maker_fee * 1e9),
                 round(fees.taker_fee * 1e9),
+                fees.native_replace,
             )
         )
     return made
@@ -428,7 +429,6 @@ def engine_config(recipe: Recipe) -> Any:
     config.risk = limits
     config.seed = recipe.seed
     config.moves = MOVES.index(recipe.engine.moves)
-    config.native_replace = recipe.venue.native_replace
     config.placebo = recipe.engine.placebo
     return config
 

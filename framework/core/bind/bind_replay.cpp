@@ -156,7 +156,6 @@ void init_replay(nb::module_& m) {
       .def_rw("risk", &EngineConfig::risk)
       .def_prop_rw("moves", [](const EngineConfig& c) { return static_cast<int>(c.moves); },
                    [](EngineConfig& c, int moves) { c.moves = static_cast<Moves>(moves); })
-      .def_rw("native_replace", &EngineConfig::native_replace)
       .def_rw("seed", &EngineConfig::seed)
       .def_rw("placebo", &EngineConfig::placebo);
   nb::class_<VenueConfig>(m, "VenueConfig")
@@ -175,7 +174,7 @@ void init_replay(nb::module_& m) {
       }, "entry"_a, "response"_a, "Each a constant [ns] or (times, durations, scale).");
   m.def("make_instrument",
         [](InstrumentId id, std::uint32_t venue_id, const std::string& symbol, const std::string& venue, double tick, double lot,
-           double multiplier, bool inverse, std::int64_t maker_e9, std::int64_t taker_e9) {
+           double multiplier, bool inverse, std::int64_t maker_e9, std::int64_t taker_e9, bool can_replace) {
           Instrument i;
           i.id = id;
           i.venue_id = venue_id;
@@ -187,10 +186,12 @@ void init_replay(nb::module_& m) {
           i.inverse = inverse;
           i.maker_e9 = maker_e9;
           i.taker_e9 = taker_e9;
+          i.can_replace = can_replace;
           i.validate();
           return i;
         },
-        "id"_a, "venue_id"_a, "symbol"_a, "venue"_a, "tick"_a, "lot"_a, "multiplier"_a, "inverse"_a, "maker_e9"_a, "taker_e9"_a);
+        "id"_a, "venue_id"_a, "symbol"_a, "venue"_a, "tick"_a, "lot"_a, "multiplier"_a, "inverse"_a, "maker_e9"_a, "taker_e9"_a,
+        "can_replace"_a);
 
   nb::class_<Replay>(m, "Replay", "A run of one strategy over recorded or synthetic rows.")
       .def("__init__",
