@@ -129,6 +129,8 @@ class Recipe(Section, frozen=True):
     strategy: str = ""
     name: str = ""
     seed: Count = 1
+    state: str = ""
+    """A `state.json` that an earlier run saved, for `on_load`."""
     data: DataConfig = DataConfig()
     latency: LatencyConfig = LatencyConfig()
     venue: VenueConfig = VenueConfig()

@@ -92,7 +92,7 @@ def backtest(
         settings: recipe keys and strategy parameters: `{"latency.entry": "2ms", "lots": 3}`.
         seed: replaces the recipe's.
         placebo: also run with the model's outputs taken from other rows.
-        sweep: also run with latency times 0, 1/2, 2 and 4.
+        sweep: also run with latency times 0, 1/2, 2 and 4, and the placebo if there is a model.
         progress: told how far it is.
 
     Returns:
@@ -147,6 +147,8 @@ def prepare(
 
 def _absolute(tables: dict[str, Any]) -> None:
     """A run folder's recipe must mean the same from any working folder."""
+    if tables.get("state"):
+        tables["state"] = str(Path(tables["state"]).resolve())
     data = tables.get("data", {})
     if isinstance(data, dict) and isinstance(data.get("path"), str) and Path(data["path"]).exists():
         data["path"] = str(Path(data["path"]).resolve())
@@ -219,7 +221,7 @@ def run_with_variants(
         averse = _with(plan, venue=dict(queue="risk_averse"))
         run = dataclasses.replace(run, bracket=run_once(averse, progress, "risk-averse queue").run)
     variants = list(run.variants)
-    if placebo:
+    if placebo or (sweep and any(s.bundle for s in plan.sources)):
         shuffled = _with(plan, engine=dict(placebo=True))
         variants.append(("placebo", run_once(shuffled, progress, "placebo").run))
     if sweep:
@@ -285,7 +287,17 @@ def new_strategy(plan: Plan) -> Strategy:
         raise StrategyError(f"{plan.strategy.__name__} cannot be made: {error}") from error
     strategy.params = plan.params
     strategy.seed = plan.recipe.seed
+    if plan.recipe.state:
+        strategy.on_load(_saved_state(Path(plan.recipe.state)))
     return strategy
+
+
+def _saved_state(path: Path) -> dict[str, Any]:
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ConfigError(f"state: cannot read {path}: {error}") from error
+    return state
 
 
 def _from_handler(error: BaseException) -> bool:

@@ -30,6 +30,8 @@ def environment(plan: Plan) -> dict[str, Any]:
         facts[package] = metadata.version(package)
     if plan.file is not None:
         facts["strategy_hash"] = file_hash(plan.file)
+    if plan.recipe.state:
+        facts["state_hash"] = file_hash(Path(plan.recipe.state))
     for source in plan.sources:
         if source.bundle is not None:
             # The card holds the hash of the weights.

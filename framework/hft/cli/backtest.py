@@ -25,7 +25,9 @@ PATH = click.Path(path_type=Path)
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of the recipe and of synthetic data.")
 @click.option("--placebo", is_flag=True, help="Also run with the signal taken from other rows.")
-@click.option("--sweep", is_flag=True, help="Also run with latency x 0, 1/2, 2 and 4.")
+@click.option(
+    "--sweep", is_flag=True, help="Also run with latency x 0, 1/2, 2 and 4, and the placebo."
+)
 @click.option("--profile", is_flag=True, help="Time each stage.")
 @click.option("--out", type=PATH, help="Folder for run folders.")
 def backtest(

@@ -94,7 +94,7 @@ def _changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noq
 
     now = environment(plan)
     for key, was in facts.items():
-        is_input = key.startswith("bundle_") or (key.startswith("data_") and not live)
+        is_input = key.startswith(("bundle_", "state_")) or (key.startswith("data_") and not live)
         if is_input and now.get(key) != was:
             raise ConfigError(f"{key} is not what the run used: {was} then, {now.get(key)} now")
     watched = ("hft", "python", "isa", "machine")
