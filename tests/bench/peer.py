@@ -114,7 +114,7 @@ def what_is_missing(python: str) -> str:
     return f"says: {done.stderr.strip().splitlines()[-1]}" if done.returncode else ""
 
 
-# ---- feeds ---------------------------------------------------------------------------------------
+# ---- feeds ----------------------------------------------------------------------------
 
 
 def prepare_common(data: Path, peer_python: str) -> None:
@@ -164,7 +164,7 @@ def as_peer(events: np.ndarray) -> np.ndarray:
     return rows
 
 
-# ---- measuring -----------------------------------------------------------------------------------
+# ---- measuring ----------------------------------------------------------------------------
 
 
 def measure(chosen: dict[str, Comparison], args: argparse.Namespace) -> dict[str, Any]:

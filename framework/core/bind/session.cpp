@@ -8,7 +8,9 @@ void raise_error(const char* name, const std::string& why) {
 }
 
 Session::Session(std::vector<Instrument> instruments_in, const EngineConfig& config)
-    : engine(std::make_unique<Engine>(std::move(instruments_in), config, *this)), books_(engine->markets().size()) {
+    : engine(std::make_unique<Engine>(std::move(instruments_in), config, *this)),
+      books_(engine->markets().size()),
+      positions_(engine->markets().size()) {
   for (const Market& m : engine->markets()) instruments.push_back(nb::cast(m.inst));
 }
 
@@ -41,6 +43,7 @@ void Session::detach() {
                         &on_signal_, &on_data_, &on_order_, &on_fill_, &on_gap_, &on_timer_, &row_view_, &signal_view_})
     o->reset();
   timers.clear();
+  for (nb::object& o : positions_) o.reset();
   for (nb::object& o : books_) {
     if (o.is_valid()) nb::cast<BookView&>(o).alive = false;
     o.reset();
@@ -74,6 +77,14 @@ nb::object Session::book(InstrumentId inst) {
   nb::object& view = books_[inst];
   if (!view.is_valid()) view = nb::cast(BookView{this, &engine->market(inst)});
   if (shown_.empty() || shown_.back() != inst) shown_.push_back(inst);
+  return view;
+}
+
+nb::object Session::position(InstrumentId inst) {
+  // Kept while the run lasts only: a view holds the session, which would hold the view for ever.
+  if (!strategy_.is_valid()) return nb::cast(PositionView{shared_from_this(), &engine->market(inst)});
+  nb::object& view = positions_[inst];
+  if (!view.is_valid()) view = nb::cast(PositionView{shared_from_this(), &engine->market(inst)});
   return view;
 }
 

@@ -120,6 +120,7 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   void stop();
 
   nb::object book(InstrumentId inst);
+  nb::object position(InstrumentId inst);
   nb::object handle_of(Order& order);
   InstrumentId only() const {
     if (instruments.size() != 1)
@@ -151,6 +152,7 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   nb::object on_start_, on_stop_, on_ready_, on_book_, on_trade_, on_bar_, on_features_, on_signal_, on_data_,
       on_order_, on_fill_, on_gap_, on_timer_;
   std::vector<nb::object> books_;
+  std::vector<nb::object> positions_;  ///< made once; each shows its position as it is now
   std::vector<InstrumentId> shown_;
   nb::object row_view_, signal_view_;
 };
