@@ -163,13 +163,15 @@ def _features(card: Card, own: Mapping[str, Feature], path: Path) -> Features:
             columns.append(own[e.name])
             continue
         try:
-            columns.append(Feature(e.kind, e.name, e.levels, parse_ns(e.window), e.side, e.log))
+            columns.append(
+                Feature(e.kind, e.name, e.levels, parse_ns(e.window or 0), e.side, e.log)
+            )
             _core.FeatureStream([columns[-1].to_core()], _core.trigger("packet"))
         except ConfigError as error:
             raise ModelError(f"{path}: feature {e.name!r}: {error}") from error
     t = card.trigger
     try:
-        return Features(*columns, trigger=Trigger(t.kind, t.sizes, parse_ns(t.interval)))
+        return Features(*columns, trigger=Trigger(t.kind, t.sizes, parse_ns(t.interval or 0)))
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
 

@@ -13,28 +13,35 @@ from hft.features import Features
 FORMAT = 1
 
 
-class FeatureEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FeatureEntry(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One input column."""
 
     kind: str
     name: str
     levels: int = 1
-    window: str = "0ns"
+    window: str = ""
+    """A duration; none: since the trigger last fired."""
     side: Literal[-1, 0, 1] = 0
     log: bool = False
 
     def __str__(self) -> str:
         """All that decides what the column holds, for comparison and for people."""
-        parts = f"levels={self.levels} window={self.window} side={self.side} log={self.log}"
+        parts = (
+            f"levels={self.levels} window={self.window or '0ns'} side={self.side} log={self.log}"
+        )
         return f"{self.name} ({self.kind} {parts})"
 
 
-class TriggerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TriggerEntry(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """When a row is made."""
 
     kind: Literal["packet", "touch", "trade", "clock"]
     sizes: bool = False
-    interval: str = "0ns"
+    interval: str = ""
 
 
 class Scaler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,7 +52,9 @@ class Scaler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     clip: float
 
 
-class LayerEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LayerEntry(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """A layer; its weights are `layer<n>_<part>` in the weights file, n from 1."""
 
     kind: Literal["lstm", "dense"]
@@ -101,7 +110,7 @@ def entries_of(features: Features) -> tuple[tuple[FeatureEntry, ...], TriggerEnt
             kind=f.kind,
             name=f.name,
             levels=f.levels,
-            window=format_ns(f.window_ns),
+            window=format_ns(f.window_ns) if f.window_ns else "",
             side=f.side,  # type: ignore[arg-type]
             log=f.is_log,
         )
@@ -111,7 +120,7 @@ def entries_of(features: Features) -> tuple[tuple[FeatureEntry, ...], TriggerEnt
     trigger = TriggerEntry(
         kind=t.kind,  # type: ignore[arg-type]
         sizes=t.sizes,
-        interval=format_ns(t.interval_ns),
+        interval=format_ns(t.interval_ns) if t.interval_ns else "",
     )
     return entries, trigger
 
