@@ -1,0 +1,5 @@
+"""`python -m hft`."""
+
+from hft.cli.main import main
+
+main()
