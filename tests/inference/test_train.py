@@ -20,7 +20,9 @@ def quiet(line):
 
 @pytest.fixture(scope="module")
 def rows():
-    synth = SynthConfig(seed=5, duration_s=150, messages_per_s=2_000, calm_s=1e6)
+    synth = SynthConfig(
+        seed=5, duration_s=150, messages_per_s=2_000, calm_s=1e6, alpha_strength=1.0
+    )
     return collect((chunk for _, chunk in synthesize_chunks(synth)), INPUTS)
 
 

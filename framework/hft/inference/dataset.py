@@ -108,7 +108,7 @@ def time_weights(ts: npt.NDArray[np.int64], longest_ns: int) -> Floats:
     """
     alive = np.minimum(np.diff(ts, append=ts[-1:] + longest_ns), longest_ns).astype(np.float64)
     alive = np.maximum(alive, 1.0)
-    return alive / alive.mean()
+    return np.asarray(alive / alive.mean())
 
 
 @dataclass(frozen=True, slots=True)

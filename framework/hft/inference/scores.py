@@ -58,8 +58,9 @@ def tempered(logits: Floats, t: float) -> Floats:
 
 
 def slope(forecast: Floats, outcome: Floats, weight: Floats) -> float:
-    """Outcome per unit of forecast, through the origin."""
-    return float((weight * forecast * outcome).sum() / (weight * forecast**2).sum())
+    """Outcome per unit of forecast, through the origin; 0 where nothing is forecast."""
+    power = float((weight * forecast**2).sum())
+    return float((weight * forecast * outcome).sum()) / power if power else 0.0
 
 
 def correlation(a: Floats, b: Floats) -> float:
