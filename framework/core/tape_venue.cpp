@@ -4,9 +4,12 @@ namespace hft {
 
 namespace {
 
+/// What is still missing of lots we took. Less than half a lot is nothing: a rest that only fades would
+/// keep a whole lot from everybody, until the list of taken levels happens to be swept.
 double healed(const Listing::Taken& t, Ts ts, Ns half_life_ns) noexcept {
   if (half_life_ns == 0 || ts <= t.ts) return t.lots;
-  return t.lots * std::exp2(-static_cast<double>(ts - t.ts) / static_cast<double>(half_life_ns));
+  const double left = t.lots * std::exp2(-static_cast<double>(ts - t.ts) / static_cast<double>(half_life_ns));
+  return left < 0.5 ? 0.0 : left;
 }
 
 Listing::Taken* find(std::vector<Listing::Taken>& taken, std::int64_t key) noexcept {
@@ -272,7 +275,7 @@ void TapeVenue::consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts
   }
   // Healed levels are dropped here, so that the list stays as short as the levels we hit lately.
   std::erase_if(taken, [&](const auto& t) {
-    const bool gone = healed(t, ts, config_.refill_half_life_ns) < 0.5;
+    const bool gone = healed(t, ts, config_.refill_half_life_ns) == 0;
     if (gone && !rests(l, side_index(side), t.key)) l.book.side(side).cool(t.key);
     return gone;
   });
