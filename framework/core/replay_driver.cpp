@@ -205,7 +205,7 @@ Ts ReplayDriver::advance_venues(Ts until) {
     Ts limit = horizon_;
     if (active_.size() > 1) {
       // Several books may answer: an answer made after `next` reaches us no sooner than `next` + the
-      // shortest response, so they may run that far apart.
+      // shortest response, so they may run that far apart. A venue's answers are put in order after.
       Ts next = command;
       Ns least = kNever;
       for (const InstrumentId i : active_) next = std::min(next, streams_[i].venue.ts);
@@ -213,7 +213,12 @@ Ts ReplayDriver::advance_venues(Ts until) {
       if (next < limit) limit = std::min(limit, next + least);
     }
     const Ts stop = std::min(limit, command);
+    const bool several = active_.size() > 1;
+    if (several)
+      for (const auto& v : venues_) v->hold();
     for (std::size_t k = 0; k < active_.size(); ++k) run_rows(active_[k], std::min(stop, horizon_));
+    if (several)
+      for (const auto& v : venues_) v->release();
     if (command <= std::min(limit, horizon_)) {
       const Command c = entries_[venue].wire.front();
       entries_[venue].wire.pop_front();

@@ -380,7 +380,18 @@ void TapeVenue::answer(const Command& c, Update::Kind kind, Reason reason, const
   respond(u);
 }
 
+void TapeVenue::release() {
+  held_ = false;
+  if (waiting_.empty()) return;
+  std::stable_sort(waiting_.begin(), waiting_.end(), [](const Update& a, const Update& b) {
+    return a.ts_venue != b.ts_venue ? a.ts_venue < b.ts_venue : a.instrument < b.instrument;
+  });
+  for (const Update& u : waiting_) respond(u);
+  waiting_.clear();
+}
+
 void TapeVenue::respond(Update u) {
+  if (held_) return waiting_.push_back(u);
   u.ts_recv = response_.deliver(u.ts_venue);
   responses_.push_back(u);
   *horizon_ = std::min(*horizon_, u.ts_recv);

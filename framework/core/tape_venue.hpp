@@ -92,6 +92,11 @@ class TapeVenue {
   /// An order message reaches matching.
   void on_command(Listing& l, const Command& c);
 
+  /// Books that run one after the other over the same stretch of time answer out of order: between
+  /// `hold` and `release` answers wait, then take the channel in order of the venue's clock.
+  void hold() noexcept { held_ = true; }
+  void release();
+
   std::deque<Update>& responses() noexcept { return responses_; }
   /// A response made now reaches us no sooner than this much later.
   Ns least_response() const noexcept { return response_.least(); }
@@ -127,6 +132,8 @@ class TapeVenue {
   Orders* orders_;
   std::vector<FillRow>* fills_;
   std::deque<Update> responses_;  ///< in order of arrival at our side
+  std::vector<Update> waiting_;   ///< made since `hold`
+  bool held_ = false;
   Ts* horizon_ = nullptr;
   bool* stirred_ = nullptr;
 };
