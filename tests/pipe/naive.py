@@ -149,6 +149,7 @@ class Naive:
         heapq.heappush(self.heap, (ts, rank, which, seq, what))
 
     def run(self) -> Naive:
+        self.busy = min(int(tape["ts_event"][0]) for tape in self.rows)  # nothing is handled before on_start
         while self.heap:
             heapq.heappop(self.heap)[-1]()
         return self
@@ -221,13 +222,18 @@ class Naive:
                     upto = price if int(row["ref_id"]) == 1 else None
                     for p in x.ladder(s, upto):
                         del x.book[s][p]
-            self.recount(x)
+            self.rebuilt(x, ts, n)
         elif kind == BEGIN:
             x.book = {BUY: {}, SELL: {}}
             x.syncing = True
         elif kind == END:
             x.syncing = False
-            self.recount(x)
+            self.rebuilt(x, ts, n)
+        elif kind == BBO:
+            for p in x.ladder(side, price + side):
+                del x.book[side][p]
+            x.book[side][price] = qty
+            self.rebuilt(x, ts, n)
         elif kind == STATUS:
             if int(row["ref_id"]) == GAP:
                 x.syncing = False
@@ -235,7 +241,10 @@ class Naive:
                 x.trading = int(row["ref_id"])
         elif kind == DATUM and int(row["order_id"]) == 1 and x.position:
             due = x.worth(x.position, price) * int(row["ref_id"])
-            x.funding += int(math.copysign(abs(due) // E9, due))
+            x.funding += abs(due) // E9 * (1 if due >= 0 else -1)
+            recv = self.back[x.venue].deliver(ts)
+            heard = (0, "FUNDING", ts, recv, None, 0)
+            self._push(recv, 2, x.venue, next(self.count), lambda: self.answers.append(heard))
 
     def level(self, x: Listing, side: int, price: int, qty: int, ts: int) -> None:
         before = x.book[side].pop(price, 0)
@@ -263,11 +272,15 @@ class Naive:
             o.ahead -= min(max((1.0 - behind) * cancelled, least), most)
         o.ahead = min(o.ahead, float(after))
 
-    def recount(self, x: Listing) -> None:
+    def rebuilt(self, x: Listing, ts: int, n: int) -> None:
+        """Nobody has more ahead than is shown now; what stands through our orders meets them."""
         for side in (BUY, SELL):
             for o in x.own[side]:
                 o.ahead = min(o.ahead, float(x.book[side].get(o.price, 0)))
         x.taken = {k: v for k, v in x.taken.items() if x.book[k[0]].get(k[1], 0)}
+        for side in (BUY, SELL):
+            for price in x.ladder(side, None):
+                self.cross(x, side, price, ts, n)
 
     def cross(self, x: Listing, side: int, price: int, ts: int, n: int) -> None:
         """Size of `side` appears at `price`: our orders of the other side that it meets are filled."""
@@ -382,7 +395,9 @@ class Naive:
     def healed(self, x: Listing, key: tuple[int, int], ts: int) -> float:
         lots, since = x.taken.get(key, (0.0, ts))
         half = x.rules.refill_half_life
-        left = lots if half == 0 or ts <= since else lots * 2.0 ** (-(ts - since) / half)
+        if half == 0 or ts <= since:
+            return lots
+        left = lots * 2.0 ** (-(ts - since) / half)
         return left if left >= 0.5 else 0.0
 
     def available(self, x: Listing, side: int, price: int, ts: int) -> int:

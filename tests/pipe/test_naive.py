@@ -107,8 +107,7 @@ def core_answers(journal: np.ndarray) -> list[tuple[Any, ...]]:
             kind = UPDATES[int(r["a"]) >> 24]
             lots = int(r["lots"]) if kind in ("FILL", "REPLACED") else 0
             price = int(r["price"]) if kind in ("FILL", "REPLACED") else None
-            if kind != "FUNDING":
-                out.append((int(r["order"]), kind, int(r["c"]), price, lots))
+            out.append((int(r["order"]), kind, int(r["c"]), price, lots))
     return out
 
 
