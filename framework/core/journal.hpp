@@ -15,8 +15,8 @@
 namespace hft {
 
 enum class RecordKind : std::uint16_t {
-  START = 1,   ///< a: seed
-  PACKET,      ///< in: a: first row in the market file, b: rows (live only)
+  START = 1,   ///< in: a: seed, b: UTC less monotonic time (live)
+  PACKET,      ///< in: a: first row in the market file, b: rows, c: their digest (live only)
   UPDATE,      ///< in: order, price, lots; a: kind|reason|fill_reason|maker, b: money, c: ts_venue
   SIGNAL,      ///< in: a: digest of the outputs, b: ts of the features, c: ts_event of their packet
   TIMER,       ///< in: a: timer
@@ -27,6 +27,7 @@ enum class RecordKind : std::uint16_t {
   REFUSED,     ///< out: the gate said no; a: reason
   ROW,         ///< out: a features row; a: digest
   STOP,        ///< in: a: reason
+  END,         ///< live: the session closed its journal; a: records before this one
 };
 
 struct Record {
@@ -50,26 +51,30 @@ inline std::uint16_t checksum(const Record& r) noexcept {
   return static_cast<std::uint16_t>(h ^ h >> 16);
 }
 
-/// A file that grows by whole mappings: bytes stored are the kernel's at once, so they outlive `kill -9`.
+/// A file that grows by whole mappings: bytes stored are the kernel's at once, so they outlive
+/// `kill -9`; a power cut they do not. Locked while open, so that a reader can tell a run in progress.
 class MappedFile {
  public:
-  MappedFile() = default;
-  explicit MappedFile(const std::string& path, std::size_t chunk_bytes = std::size_t{64} << 20);
-  ~MappedFile();
+  /// Throws ConfigError where the file cannot be made or the disk has no room for the first chunk.
+  explicit MappedFile(const std::string& path, std::size_t chunk_bytes = std::size_t{8} << 20);
+  ~MappedFile() { close(); }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  bool open() const noexcept { return fd_ >= 0; }
+  /// Throws DataError when the disk is full, once: what comes after is dropped, so that whoever
+  /// caught it can wind down.
   void append(const void* bytes, std::size_t size);
   std::size_t size() const noexcept { return size_; }
   /// Cuts the file to what was written.
-  void close();
+  void close() noexcept;
 
  private:
   void map_next();
+  std::string path_;
   int fd_ = -1;
-  std::size_t chunk_ = 0, mapped_at_ = 0, size_ = 0;
+  std::size_t chunk_, mapped_at_ = 0, size_ = 0;
   unsigned char* at_ = nullptr;
+  bool full_ = false;
 };
 
 class Journal {
@@ -89,15 +94,18 @@ class Journal {
     chunks_.back()[used_++] = r;
   }
 
+  /// Records in memory.
   std::size_t size() const noexcept { return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_; }
-  /// Copies all records, checksums set, to `out` (size() of them).
+  /// Records appended so far, wherever they are.
+  std::size_t appended() const noexcept { return keep ? size() : file_->size() / sizeof(Record); }
+  /// Copies all records in memory, checksums set, to `out` (size() of them).
   void copy_to(Record* out) const noexcept {
     for (std::size_t i = 0; i < size(); ++i) {
       out[i] = chunks_[i / kChunk][i % kChunk];
       out[i].check = checksum(out[i]);
     }
   }
-  void close() {
+  void close() noexcept {
     if (file_) file_->close();
   }
 

@@ -8,23 +8,53 @@ constexpr Ns kPollEvery = 1'000'000;
 constexpr Ns kWindDown = 1'000'000'000;
 constexpr std::int64_t kStopped = 1, kAbandoned = 2;
 
-/// The market without us: our lots leave the level, our prints are marked by the feed already.
-void take_out_own(Event& e) noexcept {
-  if (e.kind != Kind::LEVEL) return;
-  e.qty -= e.ref_id;
-  e.ref_id = 0;
+/// The market without us: rows that are wholly ours go, our lots leave the levels that others share.
+/// A packet of nothing else ends up empty: in replay it would not exist either.
+void take_out_own(std::vector<Event>& packet) {
+  std::erase_if(packet, [](const Event& e) { return (e.flags & OWN) != 0; });
+  for (Event& e : packet) {
+    if (e.kind != Kind::LEVEL) continue;
+    e.qty -= e.ref_id;
+    e.ref_id = 0;
+  }
+  if (!packet.empty()) packet.back().flags |= LAST;
 }
 
+/// What on_stop asks for still travels; what its answers lead to does not.
 void stop_engine(Engine& engine, const SessionCalls& calls, Ts now) {
   engine.wake(now);
   engine.stop(now, kStopped);
   calls.stop();
-  for (const Market& m : engine.markets()) engine.cancel_all(m.inst.id);
+  engine.risk().halted = true;
+  for (Market& m : engine.markets()) {
+    for (Target& t : m.targets) t.set = false;
+    for (Order* o : m.live)
+      if (o->row.tif == Tif::GTC || o->row.tif == Tif::POST_ONLY) engine.cancel(*o);
+  }
+}
+
+/// Longs pay shorts a rate of the position's worth at the mark price; the venue gives the rate.
+Money funding_of(const Instrument& inst, const Update& u) noexcept {
+  return static_cast<Money>(static_cast<__int128>(inst.worth(u.lots, u.price)) * u.money / kMoneyPerUnit);
+}
+
+bool any_alive(Engine& engine) noexcept {
+  for (const Market& m : engine.markets())
+    if (!m.live.empty()) return true;
+  return false;
 }
 
 }  // namespace
 
-void after_input(Engine& engine) { engine.settle(engine.now()); }
+std::int64_t digest_of(const Event* rows, std::size_t n) noexcept {
+  std::uint64_t h = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint64_t words[sizeof(Event) / 8];
+    std::memcpy(words, rows + i, sizeof words);
+    for (const std::uint64_t w : words) h = (h ^ w) * 0xff51afd7ed558ccdULL, h ^= h >> 32;
+  }
+  return static_cast<std::int64_t>(h);
+}
 
 Update update_of(const Record& r) noexcept {
   Update u{};
@@ -59,71 +89,85 @@ Ts LiveDriver::stamp() noexcept { return std::max(clock_.now(), engine_->now());
 void LiveDriver::run(Ns duration_ns) {
   venue_.start();
   start_ = clock_.now();
-  const Ts until = start_ + duration_ns;
   next_sample_ = start_ - start_ % config_.sample_ns + config_.sample_ns;
+  next_poll_ = start_ + kPollEvery;
   try {
     engine_->wake(start_);
     engine_->start(start_, clock_.offset());
     calls.start();
-    after_input(*engine_);
+    engine_->settle(engine_->now());
     send();
-    Ts next_poll = start_ + kPollEvery;
-    for (;;) {
-      const bool worked = step();
-      const Ts now = clock_.now();
-      if (now >= next_sample_) {
-        engine_->sample(next_sample_);
-        next_sample_ += config_.sample_ns;
-      }
-      if (now >= next_poll) {
-        next_poll = now + kPollEvery;
-        if (!poll(rows_)) {
-          interrupted_ = true;
-          break;
-        }
-      }
-      if (now >= until) break;
-      if (!worked) __builtin_ia32_pause();
-    }
+    trade(start_ + duration_ns);
     stop_engine(*engine_, calls, stamp());
     send();
     wind_down();
   } catch (...) {
-    silence();
-    engine_->abandon(stamp(), kAbandoned);
-    send();
-    wind_down();
+    try {
+      calls.silence();
+      engine_->abandon(stamp(), kAbandoned);
+      send();
+      wind_down();
+    } catch (...) {  // the venue is gone or the disk is full: what led here says more
+      close();
+    }
     throw;
+  }
+}
+
+void LiveDriver::trade(Ts until) {
+  for (;;) {
+    const bool worked = step();
+    const Ts now = clock_.now();
+    if (now >= next_sample_) {
+      engine_->sample(next_sample_);
+      next_sample_ += config_.sample_ns;
+    }
+    if (now >= next_poll_) {
+      next_poll_ = now + kPollEvery;
+      venue_.check();
+      poll();
+      interrupted_ = asked_.load(std::memory_order_relaxed) > 0;
+    }
+    if (interrupted_ || now >= until) return;
+    if (!worked) __builtin_ia32_pause();
   }
 }
 
 /// Handles one input if there is one: answers first, then market, then timers.
 bool LiveDriver::step() {
-  if (const Update* u = venue_.answers.poll()) {
-    const Update copy = *u;
-    venue_.answers.release();
-    take_answer(copy);
-    return true;
-  }
-  if (take_packet()) return true;
+  if (take_answer() || take_packet()) return true;
   const Ts now = stamp();
   if (engine_->next_due() > now) return false;
   engine_->wake(now);
   engine_->on_due(now);
-  after_input(*engine_);
+  engine_->settle(engine_->now());
   speak();
   send();
   return true;
 }
 
-void LiveDriver::take_answer(Update u) {
+bool LiveDriver::take_answer() {
+  const Update* u = venue_.answers.poll();
+  if (u == nullptr) return false;
+  const Update copy = *u;
+  venue_.answers.release();
+  answer(copy);
+  return true;
+}
+
+void LiveDriver::answer(Update u) {
   const Ts now = stamp();
   u.ts_recv = now;
-  if (u.kind == Update::Kind::FILL) u.money = engine_->market(u.instrument).inst.fee(u.maker, u.lots, u.price);
+  const Instrument& inst = engine_->market(u.instrument).inst;
+  if (u.kind == Update::Kind::FILL) {
+    u.money = inst.fee(u.maker, u.lots, u.price);
+    keep_fill(u);  // first: a handler may throw
+  } else if (u.kind == Update::Kind::FUNDING) {
+    u.money = funding_of(inst, u);
+  }
   engine_->wake(now);
   engine_->on_update(u, now);
-  if (u.kind == Update::Kind::FILL) keep_fill(u);
-  after_input(*engine_);
+  engine_->settle(engine_->now());
   send();
 }
 
@@ -143,34 +187,35 @@ bool LiveDriver::take_packet() {
 
 void LiveDriver::give_packet() {
   const Ts now = stamp();
+  take_out_own(packet_);
+  if (packet_.empty()) return;
+  for (Event& e : packet_) e.ts_recv = now;
   Market& m = engine_->market(packet_.front().instrument);
-  for (Event& e : packet_) {
-    e.ts_recv = now;
-    take_out_own(e);
-  }
+  Markouts& open = markouts_[m.inst.id];
+  if (const Ts ts = packet_.front().ts_event; open.next_due() < ts)  // what stood until this packet
+    open.read(fills_, ts - 1, m.book.live() ? m.book.mid2() : kNoPrice);
   market_file_.append(packet_.data(), packet_.size() * sizeof(Event));
-  engine_->journal.append({now, 0, 0, 0, rows_, static_cast<std::int64_t>(packet_.size()), 0, m.inst.id, RecordKind::PACKET, 0});
+  const auto rows = static_cast<std::int64_t>(packet_.size());
+  engine_->journal.append(
+      {now, 0, 0, 0, rows_, rows, digest_of(packet_.data(), packet_.size()), m.inst.id, RecordKind::PACKET, 0});
   engine_->wake(now);
   for (const Event& e : packet_) engine_->on_row(m, e, rows_++, now);
   packet_.clear();
-  Markouts& open = markouts_[m.inst.id];
-  if (open.next_due() <= now) open.read(fills_, now, m.book.mid2());
   engine_->on_packet(m, now);
-  after_input(*engine_);
+  engine_->settle(engine_->now());
   speak();
   send();
 }
 
 /// Native models answered inside the engine; each result is an input of its own, stamped when it is there.
 void LiveDriver::speak() {
-  if (engine_->requests.empty()) return;
-  std::vector<Signal> said;
-  said.swap(engine_->requests);
-  for (const Signal& s : said) {
+  while (!engine_->requests.empty()) {
+    const Signal s = std::move(engine_->requests.front());
+    engine_->requests.erase(engine_->requests.begin());
     const Ts now = stamp();
     engine_->wake(now);
     engine_->on_signal(s, now);
-    after_input(*engine_);
+    engine_->settle(engine_->now());
   }
 }
 
@@ -179,32 +224,44 @@ void LiveDriver::send() {
     c.ts_send = clock_.now();
     if (c.kind == Command::Kind::NEW) engine_->orders()[c.order].row.ts_send = c.ts_send;
     Command* slot = venue_.commands.claim();
-    if (slot == nullptr) throw CoreError("the venue's command queue is full: 16,384 messages unread");
+    if (slot == nullptr)
+      throw CoreError("the venue's command queue is full: " + std::to_string(venue_.commands.capacity()) + " messages unread");
     *slot = c;
     venue_.commands.publish();
   }
   engine_->outbox.clear();
 }
 
-/// What is on its way still arrives: answers are taken until nothing of ours lives, for a second at most.
+/// What is on its way still arrives, so answers are taken until nothing of ours lives. The market is
+/// over, as it is for a replay that has come to its last row.
 void LiveDriver::wind_down() {
-  const Ts until = clock_.now() + kWindDown;
-  const auto any_alive = [&] {
-    for (const Market& m : engine_->markets())
-      if (!m.live.empty()) return true;
-    return false;
-  };
-  while (any_alive() && clock_.now() < until)
-    if (const Update* u = venue_.answers.poll()) {
-      const Update copy = *u;
-      venue_.answers.release();
-      take_answer(copy);
-    } else {
-      take_packet();
+  const SimVenueConfig& wire = venue_.config();
+  const Ts until = clock_.now() + kWindDown + 2 * (wire.entry_ns + wire.response_ns);
+  const int asked = asked_.load(std::memory_order_relaxed);
+  while (any_alive(*engine_) && clock_.now() < until) {
+    if (take_answer()) continue;
+    poll();
+    if (asked_.load(std::memory_order_relaxed) > asked) {
+      interrupted_ = true;
+      break;
     }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  close();
+}
+
+void LiveDriver::close() {
+  if (end_ != kNoTime) return;
   end_ = stamp();
-  engine_->sample(end_);
   venue_.stop();
+  for (const Market& m : engine_->markets())
+    for (Order* o : m.live) {
+      o->row.state = OrderState::UNKNOWN;
+      ++unanswered_;
+    }
+  engine_->sample(end_);
+  const auto records = static_cast<std::int64_t>(engine_->journal.appended());
+  engine_->journal.append({end_, 0, 0, 0, records, 0, 0, 0, RecordKind::END, 0});
   engine_->journal.close();
   market_file_.close();
 }
@@ -221,7 +278,7 @@ void LiveDriver::keep_fill(const Update& u) {
   f.mid2 = m.book.mid2();  // ours: the venue's is not known to a live run
   f.ahead_at_accept = engine_->orders()[u.order].row.ahead_at_accept;
   f.cause_row = m.row;
-  f.position = m.account.position;
+  f.position = m.account.position + engine_->orders()[u.order].row.side * u.lots;
   std::fill(std::begin(f.markout_mid2), std::end(f.markout_mid2), kNoPrice);
   f.instrument = u.instrument;
   f.side = engine_->orders()[u.order].row.side;
@@ -235,13 +292,21 @@ void LiveDriver::keep_fill(const Update& u) {
 
 void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows) {
   engine_->journal_idle_timers = true;
-  for (std::size_t i = 0; i < n; ++i) {
+  const auto failed_after = [&](std::size_t i) {
+    while (++i < n)
+      if (records[i].kind == RecordKind::STOP) return records[i].a == kAbandoned;
+    return false;
+  };
+  bool silent = false;
+  for (at_ = 0; at_ < n; ++at_) {
     try {
-      feed(records[i], rows, n_rows);
+      feed(records[at_], rows, n_rows);
     } catch (const DataError&) {
       throw;
-    } catch (...) {  // the handler that failed live fails again: the ABANDON record comes next
-      silence();
+    } catch (...) {
+      if (silent || !failed_after(at_)) throw;
+      silent = true;
+      calls.silence();
     }
     engine_->outbox.clear();
   }
@@ -249,30 +314,23 @@ void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows, 
 
 void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) {
   Engine& e = *engine_;
+  if (r.instrument >= e.markets().size())
+    throw DataError("journal record " + std::to_string(at_) + " names instrument " + std::to_string(r.instrument) +
+                    ", the run has " + std::to_string(e.markets().size()));
   switch (r.kind) {
     case RecordKind::START:
       e.wake(r.ts);
       e.start(r.ts, r.b);
       calls.start();
       break;
-    case RecordKind::PACKET: {
-      const auto first = static_cast<std::size_t>(r.a), size = static_cast<std::size_t>(r.b);
-      if (first + size > n_rows)
-        throw DataError("the journal points to market row " + std::to_string(first + size) + ", the market file has " +
-                        std::to_string(n_rows));
-      Market& m = e.market(r.instrument);
-      e.journal.append(r);
-      e.wake(r.ts);
-      for (std::size_t i = first; i < first + size; ++i) e.on_row(m, rows[i], static_cast<std::int64_t>(i), r.ts);
-      e.on_packet(m, r.ts);
-      break;
-    }
+    case RecordKind::PACKET: packet(r, rows, n_rows); break;
     case RecordKind::UPDATE:
       e.wake(r.ts);
       e.on_update(update_of(r), r.ts);
       break;
     case RecordKind::SIGNAL: {
-      if (e.requests.empty()) throw DataError("the journal has a signal where the engine asked no model");
+      if (e.requests.empty())
+        throw DataError("journal record " + std::to_string(at_) + " is a signal where the engine asked no model");
       const Signal s = std::move(e.requests.front());
       e.requests.erase(e.requests.begin());
       e.wake(r.ts);
@@ -287,13 +345,33 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
     case RecordKind::STOP:
       if (r.a == kAbandoned) {
         e.abandon(r.ts, r.a);
-        return;
+      } else {
+        stop_engine(e, calls, r.ts);
       }
-      stop_engine(e, calls, r.ts);
+      return;
+    case RecordKind::END:
+      e.journal.append({r.ts, 0, 0, 0, static_cast<std::int64_t>(e.journal.appended()), 0, 0, 0, RecordKind::END, 0});
       return;
     default: return;  // outputs: the engine makes its own
   }
-  after_input(e);
+  e.settle(e.now());
+}
+
+void VerifyDriver::packet(const Record& r, const Event* rows, std::size_t n_rows) {
+  const auto first = static_cast<std::size_t>(r.a), size = static_cast<std::size_t>(r.b);
+  const auto who = [&] { return "journal record " + std::to_string(at_) + " (PACKET)"; };
+  if (r.a < 0 || r.b <= 0 || first + size > n_rows)
+    throw DataError(who() + " points to market rows " + std::to_string(r.a) + " to " + std::to_string(r.a + r.b) +
+                    ", the market file has " + std::to_string(n_rows));
+  if (digest_of(rows + first, size) != r.c)
+    throw DataError("market rows " + std::to_string(first) + " to " + std::to_string(first + size - 1) +
+                    " are damaged: they are not what " + who() + " saw");
+  Engine& e = *engine_;
+  Market& m = e.market(r.instrument);
+  e.journal.append(r);
+  e.wake(r.ts);
+  for (std::size_t i = first; i < first + size; ++i) e.on_row(m, rows[i], static_cast<std::int64_t>(i), r.ts);
+  e.on_packet(m, r.ts);
 }
 
 }  // namespace hft

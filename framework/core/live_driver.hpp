@@ -6,6 +6,7 @@
 /// replays to the byte (`VerifyDriver`). Our own resting lots and prints are taken out of the feed before
 /// the engine sees it: it knows the market without us, as in replay.
 #pragma once
+#include <atomic>
 #include <functional>
 
 #include "clock.hpp"
@@ -18,6 +19,7 @@ namespace hft {
 /// A session's way to call the strategy's own start and stop.
 struct SessionCalls {
   std::function<void()> start, stop;
+  std::function<void()> silence;  ///< turns the handlers off, after one has thrown
 };
 
 struct LiveConfig {
@@ -30,29 +32,34 @@ class LiveDriver {
   LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue);
 
   SessionCalls calls;
-  /// Turns the handlers off, after one has thrown.
-  std::function<void()> silence;
-  /// Called each millisecond when there is time; returns false to stop.
-  std::function<bool(std::int64_t)> poll;
+  std::function<void()> poll;  ///< called each millisecond when there is time
 
-  /// Until `duration_ns` has passed or `poll` says stop. A handler that throws: all orders are cancelled,
-  /// no new ones pass, and the exception goes on.
+  /// Until `duration_ns` has passed or `ask_to_stop` was called. A handler that throws: all orders are
+  /// cancelled, no new ones pass, and the exception goes on.
   void run(Ns duration_ns);
+  /// Once: winds down. Again: does not wait for the answers that are due. From `poll` or any thread.
+  void ask_to_stop() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
 
   const std::vector<FillRow>& fills() const noexcept { return fills_; }
   std::int64_t rows() const noexcept { return rows_; }
   Ts start_ts() const noexcept { return start_; }
   Ts end_ts() const noexcept { return end_; }
   bool interrupted() const noexcept { return interrupted_; }
+  /// Orders whose end no answer has told us, state UNKNOWN.
+  std::int64_t unanswered() const noexcept { return unanswered_; }
+  const SimVenue& venue() const noexcept { return venue_; }
 
  private:
+  void trade(Ts until);
   bool step();
-  void take_answer(Update u);
+  bool take_answer();
+  void answer(Update u);
   bool take_packet();
   void give_packet();
   void speak();
   void send();
   void wind_down();
+  void close();
   void keep_fill(const Update& u);
   Ts stamp() noexcept;
 
@@ -64,8 +71,9 @@ class LiveDriver {
   std::vector<Event> packet_;
   std::vector<FillRow> fills_;
   std::vector<Markouts> markouts_;
-  std::int64_t rows_ = 0;
-  Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
+  std::int64_t rows_ = 0, unanswered_ = 0;
+  Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever, next_poll_ = kNever;
+  std::atomic<int> asked_{0};
   bool interrupted_ = false;
 };
 
@@ -74,18 +82,19 @@ class VerifyDriver {
  public:
   explicit VerifyDriver(Engine& engine) : engine_(&engine) {}
   SessionCalls calls;
-  /// Turns the handlers off, after one has thrown.
-  std::function<void()> silence;
-  /// `records` and the market rows they point to.
+  /// `records` and the market rows they point to. Throws DataError where rows are not those journaled;
+  /// a handler's exception goes on unless the journal says that it failed there too.
   void run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows);
+  std::size_t at() const noexcept { return at_; }  ///< the record being fed
 
  private:
   void feed(const Record& r, const Event* rows, std::size_t n_rows);
+  void packet(const Record& r, const Event* rows, std::size_t n_rows);
   Engine* engine_;
+  std::size_t at_ = 0;
 };
 
-/// What follows an input in both drivers.
-void after_input(Engine& engine);
 Update update_of(const Record& r) noexcept;
+std::int64_t digest_of(const Event* rows, std::size_t n) noexcept;
 
 }  // namespace hft

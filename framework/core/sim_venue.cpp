@@ -1,26 +1,56 @@
 #include "sim_venue.hpp"
 
+#include <sys/prctl.h>
+
 #include <chrono>
 
 namespace hft {
 
 namespace {
 
-constexpr Ns kNap = 50'000;  // a sleep is 50 us late on a quiet machine: shorter waits spin
+constexpr Ns kNap = 50'000;         // between looks at the commands; a shorter wait is spun
+constexpr unsigned long kSlack = 1;  // [ns] the kernel's default rounds each nap up by 50 us
+constexpr std::size_t kUnseen = 1 << 14;
 
 }  // namespace
 
 SimVenue::SimVenue(SimVenueConfig config, const WallClock& clock)
-    : config_(std::move(config)), clock_(&clock), sim_(config_.market), lost_(config_.market.instruments.size()) {}
+    : market(config.feed_rows),
+      config_(std::move(config)),
+      clock_(&clock),
+      sim_(config_.market),
+      positions_(config_.market.instruments.size()),
+      lost_(config_.market.instruments.size()) {}
 
+/// Making the market took a while: what the crowd did meanwhile is played unseen, and the feed begins
+/// with the book as it stands, not with a burst of old rows.
 void SimVenue::start() {
+  const Ts now = clock_->now();
+  while (sim_.next_ts() <= now) {
+    sim_.step_until(now, rows_, reports_, kUnseen);
+    rows_.clear();
+  }
+  for (const SimInstrument& i : config_.market.instruments) sim_.snapshot(i.id, now, rows_);
+  collect();
   running_.store(true, std::memory_order_relaxed);
-  thread_ = std::thread([this] { loop(); });
+  thread_ = std::thread([this] {
+    ::prctl(PR_SET_TIMERSLACK, kSlack);
+    try {
+      loop();
+    } catch (...) {
+      failure_ = std::current_exception();
+      failed_.store(true, std::memory_order_release);  // pairs with check(): failure_ is whole
+    }
+  });
 }
 
 void SimVenue::stop() {
   running_.store(false, std::memory_order_relaxed);  // a flag alone: nothing is published through it
   if (thread_.joinable()) thread_.join();
+}
+
+void SimVenue::check() const {
+  if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
 }
 
 void SimVenue::loop() {
@@ -31,6 +61,7 @@ void SimVenue::loop() {
     deliver(now);
     if (!leaving_rows_.empty()) next = std::min(next, leaving_rows_.front().ts);
     if (!leaving_answers_.empty()) next = std::min(next, leaving_answers_.front().ts);
+    if (!arriving_.empty()) next = std::min(next, arriving_.front().ts);
     // Commands come at any time, so even a quiet market looks for them every nap.
     if (next - clock_->now() > 2 * kNap) std::this_thread::sleep_for(std::chrono::nanoseconds(kNap));
   }
@@ -74,8 +105,22 @@ void SimVenue::execute(const Command& c) {
 }
 
 void SimVenue::collect() {
-  for (const Event& e : rows_) leaving_rows_.push_back({e.ts_event + config_.feed_ns, e});
-  for (const SimReport& r : reports_) leaving_answers_.push_back({r.ts + config_.response_ns, answer_of(r)});
+  for (const Event& e : rows_) {
+    leaving_rows_.push_back({e.ts_event + config_.feed_ns, e});
+    if (e.kind != Kind::DATUM || static_cast<Datum>(e.order_id) != Datum::FUNDING) continue;
+    Update u{};  // our part of the settlement
+    u.kind = Update::Kind::FUNDING;
+    u.instrument = e.instrument;
+    u.price = e.price;
+    u.lots = positions_[e.instrument];
+    u.money = e.ref_id;  // the rate [1e-9]: what it comes to is for whoever knows the contract
+    u.ts_venue = e.ts_event;
+    if (u.lots != 0) leaving_answers_.push_back({u.ts_venue + config_.response_ns, u});
+  }
+  for (const SimReport& r : reports_) {
+    if (r.kind == SimReportKind::FILL) positions_[r.instrument] += r.side * r.lots;
+    leaving_answers_.push_back({r.ts + config_.response_ns, answer_of(r)});
+  }
   rows_.clear();
   reports_.clear();
 }
@@ -88,40 +133,43 @@ void SimVenue::deliver(Ts now) {
     answers.publish();
     leaving_answers_.pop_front();
   }
-  while (!leaving_rows_.empty() && leaving_rows_.front().ts <= now && deliver_packet(now)) {
+  while (!leaving_rows_.empty() && leaving_rows_.front().ts <= now) deliver_packet();
+  for (InstrumentId inst = 0; inst < lost_.size(); ++inst)
+    if (lost_[inst] && 2 * market.room() >= market.capacity()) resync(inst, now);
+}
+
+/// Hands over one packet whole, or drops it whole and remembers that.
+void SimVenue::deliver_packet() {
+  const InstrumentId inst = leaving_rows_.front().what.instrument;
+  std::ptrdiff_t rows = 1;
+  while (!(leaving_rows_[static_cast<std::size_t>(rows - 1)].what.flags & LAST)) ++rows;
+  if (lost_[inst] || market.room() < static_cast<std::size_t>(rows)) {
+    lost_[inst] = 1;
+    leaving_rows_.erase(leaving_rows_.begin(), leaving_rows_.begin() + rows);
+    return;
+  }
+  for (; rows > 0; --rows) {
+    *market.claim() = leaving_rows_.front().what;
+    market.publish();
+    leaving_rows_.pop_front();
   }
 }
 
-/// Hands over one packet, or drops it whole and remembers that.
-bool SimVenue::deliver_packet(Ts /*now*/) {
-  const InstrumentId inst = leaving_rows_.front().what.instrument;
-  if (lost_[inst]) {  // the reader must rebuild: what is still waiting is older than the snapshot
-    std::vector<Event> resync;
-    Event gap{};
-    gap.ts_event = leaving_rows_.front().what.ts_event;
-    gap.instrument = inst;
-    gap.kind = Kind::STATUS;
-    gap.ref_id = static_cast<std::int64_t>(Trading::GAP);
-    gap.flags = SEEN_BY_US | SEEN_BY_VENUE | LAST;
-    resync.push_back(gap);
-    std::erase_if(leaving_rows_, [&](const auto& d) { return d.what.instrument == inst; });
-    sim_.snapshot(inst, clock_->now(), resync);
-    for (auto it = resync.rbegin(); it != resync.rend(); ++it) leaving_rows_.push_front({gap.ts_event, *it});
-    lost_[inst] = 0;
-  }
-  while (!leaving_rows_.empty()) {
-    Event* slot = market.claim();
-    if (slot == nullptr) {
-      lost_[inst] = 1;
-      return false;
-    }
-    *slot = leaving_rows_.front().what;
-    const bool last = slot->flags & LAST;
-    market.publish();
-    leaving_rows_.pop_front();
-    if (last) return true;
-  }
-  return true;
+/// The reader learns of the loss now and gets the book after the feed's delay; rows still on their way
+/// are older than that book.
+void SimVenue::resync(InstrumentId inst, Ts now) {
+  Event* gap = market.claim();
+  *gap = {};
+  gap->ts_event = now;
+  gap->instrument = inst;
+  gap->kind = Kind::STATUS;
+  gap->ref_id = static_cast<std::int64_t>(Trading::GAP);
+  gap->flags = SEEN_BY_US | SEEN_BY_VENUE | LAST;
+  market.publish();
+  std::erase_if(leaving_rows_, [&](const auto& d) { return d.what.instrument == inst; });
+  sim_.snapshot(inst, now, rows_);
+  collect();
+  lost_[inst] = 0;
 }
 
 Update SimVenue::answer_of(const SimReport& r) {

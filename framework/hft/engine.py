@@ -310,7 +310,7 @@ def _from_handler(error: BaseException) -> bool:
     return False
 
 
-def handler_error(error: Exception) -> str:
+def handler_error(error: BaseException) -> str:
     """What a failing handler said, and where."""
     import traceback
 

@@ -1,12 +1,13 @@
 """The folder a run leaves: recipe, environment, strategy copy, journal, rows and report.
 
 runs/backtest-lstm_mm-20260101T120000Z/
-    recipe.toml  environment.json  strategy.py  journal.bin  state.json
+    recipe.toml  environment.json  strategy.py  journal.bin  market.bin (live)  state.json
     orders.parquet  fills.parquet  samples.parquet  run.json  report.json  report.html
 """
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.config import to_toml
-from hft.errors import ConfigError
+from hft.errors import ConfigError, DataError, StrategyError
 
 if TYPE_CHECKING:
     from hft.engine import Outcome, Plan
 
+JOURNAL_FILE = "journal.bin"
+MARKET_FILE = "market.bin"
+"""EVENT rows as a live engine saw them: on our clock, without our own lots."""
 JOURNAL = np.dtype(
     [
         ("ts", "<i8"),
@@ -58,37 +62,78 @@ def new_folder(kind: str, name: str, base: Path | None = None) -> Path:
 
 def write_inputs(folder: Path, plan: Plan, facts: dict[str, Any]) -> None:
     """What the run depends on; written before it starts, so that a crash leaves it too."""
-    (folder / "recipe.toml").write_text(to_toml(plan.recipe))
-    (folder / "environment.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
-    if plan.file is not None:
-        shutil.copyfile(plan.file, folder / "strategy.py")
+    facts = facts | {"strategy_class": plan.strategy.__name__}
+    try:
+        (folder / "recipe.toml").write_text(to_toml(plan.recipe))
+        (folder / "environment.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
+        if plan.file is not None:
+            shutil.copyfile(plan.file, folder / "strategy.py")
+    except OSError as error:
+        raise ConfigError(f"cannot write into run folder {folder}: {error}") from error
 
 
 def write_outcome(folder: Path, plan: Plan, outcome: Outcome) -> None:
-    """Journal (unless the core wrote it already), the strategy's state and the report."""
+    """Journal (unless the core wrote it already), the report and the strategy's state.
+
+    Raises:
+        StrategyError: `on_save` failed; the rest is written.
+    """
     from hft.analysis.report import Report
 
-    write_inputs(folder, plan, outcome.run.environment)
-    if len(outcome.journal):
-        (folder / "journal.bin").write_bytes(outcome.journal.data)
-    state = outcome.strategy.on_save() if outcome.run.status == "complete" else {}
-    if state:
-        (folder / "state.json").write_bytes(msgspec.json.encode(state))
+    if not (folder / JOURNAL_FILE).is_file():
+        write_inputs(folder, plan, outcome.run.environment)
+        (folder / JOURNAL_FILE).write_bytes(outcome.journal.data)
     Report(outcome.run).save(folder)
+    if outcome.run.status == "failed":
+        return
+    try:
+        state = outcome.strategy.on_save()
+        if state:
+            (folder / "state.json").write_bytes(msgspec.json.encode(state))
+    except Exception as error:
+        raise StrategyError(f"on_save: {type(error).__name__}: {error}") from error
+
+
+def require_ended(folder: Path) -> None:
+    """Refuses a run folder that a live session is still writing to.
+
+    Raises:
+        ConfigError: it is; the session holds a lock on its journal.
+    """
+    path = folder / JOURNAL_FILE
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(f"{folder} is a run in progress: wait until it has ended") from None
 
 
 def read_journal(folder: Path) -> NDArray[Any]:
-    """All records of a run.
+    """All records of a run that has ended.
 
     Raises:
-        ConfigError: the folder has no journal, or it is cut inside a record.
+        ConfigError: the folder has no journal, or the run is still in progress.
+        DataError: the journal is cut inside a record.
     """
-    path = folder / "journal.bin"
+    require_ended(folder)
+    return _read_rows(folder / JOURNAL_FILE, JOURNAL)
+
+
+def read_market(folder: Path) -> NDArray[Any]:
+    """The EVENT rows that a live session's engine saw; see `read_journal`."""
+    from hft.types import EVENT
+
+    return _read_rows(folder / MARKET_FILE, EVENT)
+
+
+def _read_rows(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not path.is_file():
-        raise ConfigError(f"{folder} has no journal.bin: is it a run folder?")
+        raise ConfigError(f"{path.parent} has no {path.name}: is it a run folder?")
     size = path.stat().st_size
-    if size % JOURNAL.itemsize:
-        raise ConfigError(
-            f"{path} has {size} bytes, not a whole number of {JOURNAL.itemsize}-byte records"
+    if size % dtype.itemsize:
+        raise DataError(
+            f"{path} is cut: {size} bytes are not a whole number of {dtype.itemsize}-byte records"
         )
-    return np.fromfile(path, JOURNAL)
+    return np.fromfile(path, dtype)

@@ -21,8 +21,20 @@ namespace {
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 SessionCalls calls_of(Session& s) {
-  return {[&s] { s.start(); }, [&s] { s.stop(); }};
+  return {[&s] { s.start(); }, [&s] { s.stop(); }, [&s] { s.wants = 0; }};
 }
+
+/// The session holds the strategy for the time of a run only.
+class Attached {
+ public:
+  Attached(Session& session, nb::object strategy) : session_(session) { session_.attach(strategy); }
+  ~Attached() { session_.detach(); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+ private:
+  Session& session_;
+};
 
 /// A session against the simulated venue.
 struct LiveSim {
@@ -30,19 +42,11 @@ struct LiveSim {
   std::unique_ptr<LiveDriver> driver;
 
   void run(nb::object strategy, Ns duration_ns) {
-    session->attach(strategy);
+    const Attached attached(*session, strategy);
     driver->calls = calls_of(*session);
-    driver->poll = [](std::int64_t) {
-      if (PyErr_CheckSignals() == 0) return true;
-      if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) throw nb::python_error();
-      PyErr_Clear();
-      return false;
+    driver->poll = [] {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
     };
-    driver->silence = [this] { session->wants = 0; };
-    struct Detach {
-      Session& s;
-      ~Detach() { s.detach(); }
-    } const detach{*session};
     driver->run(duration_ns);
   }
 };
@@ -50,17 +54,17 @@ struct LiveSim {
 /// A live journal, fed back.
 struct Verify {
   std::shared_ptr<Session> session;
-  std::string failure;
+  std::size_t at = 0;
 
   void run(nb::object strategy, Bytes records, Bytes rows) {
-    session->attach(strategy);
+    const Attached attached(*session, strategy);
     VerifyDriver driver(*session->engine);
     driver.calls = calls_of(*session);
-    driver.silence = [this] { session->wants = 0; };
-    struct Detach {
-      Session& s;
-      ~Detach() { s.detach(); }
-    } const detach{*session};
+    struct Keep {
+      std::size_t& at;
+      const VerifyDriver& driver;
+      ~Keep() { at = driver.at(); }
+    } const keep{at, driver};
     driver.run(reinterpret_cast<const Record*>(records.data()), records.size() / sizeof(Record),
                reinterpret_cast<const Event*>(rows.data()), rows.size() / sizeof(Event));
   }
@@ -88,21 +92,28 @@ void init_live(nb::module_& m) {
   nb::class_<LiveSim> live(m, "LiveSim", "A strategy on the wall clock against the simulated venue.");
   live.def("__init__",
            [](LiveSim* self, std::vector<Instrument> instruments, const EngineConfig& engine, const SimMarketConfig& market,
-              Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns, const std::string& journal, const std::string& rows) {
+              Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns, const std::string& journal, const std::string& rows,
+              std::size_t feed_rows) {
              auto session = std::make_shared<Session>(std::move(instruments), engine);
-             SimVenueConfig venue{market, entry_ns, response_ns, feed_ns};
+             SimVenueConfig venue{market, entry_ns, response_ns, feed_ns, feed_rows};
              LiveConfig config{journal, rows, sample_ns};
              auto driver = std::make_unique<LiveDriver>(*session->engine, std::move(config), std::move(venue));
              new (self) LiveSim{std::move(session), std::move(driver)};
            },
-           "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a, "sample_ns"_a, "journal"_a, "rows"_a)
+           "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a, "sample_ns"_a, "journal"_a, "rows"_a,
+           "feed_rows"_a = std::size_t{1} << 16)
       .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a)
+      .def("ask_to_stop", [](LiveSim& l) { l.driver->ask_to_stop(); },
+           "Once: winds down. Again: does not wait for the answers that are due.")
+      .def("venue_position", [](const LiveSim& l, InstrumentId i) { return l.driver->venue().position(i); }, "instrument"_a,
+           "Sum of our fills by the venue's books, after the run.")
       .def("results", [](LiveSim& l) {
         nb::dict out = results_of(*l.session->engine, l.driver->fills());
         out["rows"] = l.driver->rows();
         out["ts_start"] = l.driver->start_ts();
         out["ts_end"] = l.driver->end_ts();
         out["interrupted"] = l.driver->interrupted();
+        nb::cast<nb::dict>(out["counters"])["orders_unanswered"] = l.driver->unanswered();
         return out;
       });
   bind_sources(live);
@@ -110,10 +121,11 @@ void init_live(nb::module_& m) {
   nb::class_<Verify> verify(m, "Verify", "Feeds a live journal's inputs back into the engine.");
   verify.def("__init__",
              [](Verify* self, std::vector<Instrument> instruments, const EngineConfig& engine) {
-               new (self) Verify{std::make_shared<Session>(std::move(instruments), engine), {}};
+               new (self) Verify{std::make_shared<Session>(std::move(instruments), engine)};
              },
              "instruments"_a, "engine"_a)
       .def("run", &Verify::run, "strategy"_a, "records"_a, "rows"_a)
+      .def_ro("at", &Verify::at, "The record being fed when it ended.")
       .def("results", [](Verify& v) { return results_of(*v.session->engine, {}); });
   bind_sources(verify);
 }

@@ -17,7 +17,9 @@ def report(run: Path, order: int | None, as_json: bool) -> None:  # noqa: FBT001
 
     from hft.analysis import order_life, terminal
     from hft.analysis.report import Report
+    from hft.run_folder import require_ended
 
+    require_ended(run)
     loaded = Report.load(run)
     if order is not None:
         click.echo("\n".join(order_life.order_life(loaded.run, order)))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import logging
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,20 +22,22 @@ from hft.config import Leg, Series
 from hft.durations import parse_ns
 from hft.engine import Outcome, Plan
 from hft.environment import environment
-from hft.errors import ConfigError, CoreError
+from hft.errors import ConfigError, CoreError, DataError
+from hft.run_folder import MARKET_FILE
 
-MARKET_FILE = "market.bin"
-"""EVENT rows as the engine saw them: on our clock, without our own lots."""
+log = logging.getLogger(__name__)
 
 
 def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
     """Runs against the simulated market of `data.synth` until the time is over or Ctrl-C.
 
     Writes journal and market rows into `folder` as it goes: they survive the death of the process.
-    A handler that raises cancels everything and ends the session as failed.
+    A handler that raises cancels everything and ends the session as failed; Ctrl-C or SIGTERM
+    cancels everything, calls `on_stop` and ends it as interrupted.
 
     Raises:
-        ConfigError: the recipe asks for what the wall clock cannot give.
+        ConfigError: the recipe asks for what the wall clock cannot give, or `folder` cannot be
+            written to.
     """
     from hft import _core
     from hft.data.synth import core_market
@@ -58,15 +64,19 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
     try:
-        with _quiet_memory():
+        with _quiet_memory(), _stopped_by_signals(live):
             live.run(strategy, duration_ns)
     except CoreError:
         raise
-    except Exception as e:
+    except DataError as e:  # the journal cannot grow
+        status, error = "failed", str(e)
+    except (Exception, SystemExit) as e:
         status, error = "failed", engine.handler_error(e)
     results = live.results()
-    if results["interrupted"]:
+    if results["interrupted"] and status == "complete":
         status = "interrupted"
+    if lost := results["counters"]["orders_unanswered"]:
+        log.error("%d orders were not answered before the end: they may still be alive", lost)
     run = engine.run_data(plan, results, kind="live", status=status, error=error)
     run = dataclasses.replace(
         run,
@@ -74,6 +84,33 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
         wall_s=time.perf_counter() - began,
     )
     return Outcome(run, np.zeros(0, np.uint8), strategy)
+
+
+@contextmanager
+def _stopped_by_signals(live: Any) -> Iterator[None]:
+    """SIGINT and SIGTERM ask the session to stop instead of raising inside a handler.
+
+    A handler cut in its middle could not be replayed. The third signal raises all the same: a
+    handler that never returns leaves no other way.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python lets only the main thread set handlers
+        return
+    asked = 0
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked += 1
+        live.ask_to_stop()
+        if asked > 2:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _refuse_replay_only(plan: Plan) -> None:
@@ -84,6 +121,14 @@ def _refuse_replay_only(plan: Plan) -> None:
             f"data.path is {plan.recipe.data.path!r}: "
             "the sim venue makes its market from data.synth"
         )
+    synth = plan.recipe.data.synth
+    if [f.spec.name for f in plan.feeds] != [spec.name for spec in synth.specs()]:
+        raise ConfigError(
+            f"data.symbols is {list(plan.recipe.data.symbols)}: a session on the sim venue trades "
+            "all of data.synth.symbols, in their order; name those you want there"
+        )
+    if synth.order_by_order:
+        raise ConfigError("data.synth.order_by_order: the sim venue's feed is by price level")
 
 
 def _constant(leg: Leg, key: str) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft import engine, run_folder
-from hft.errors import ConfigError, DataError
-from hft.live.session import MARKET_FILE
-from hft.types import EVENT
+from hft.config import load_recipe
+from hft.errors import ConfigError, DataError, StrategyError
 
 if TYPE_CHECKING:
     from hft.engine import Plan
@@ -31,8 +33,10 @@ KINDS = {
     10: "REFUSED",
     11: "ROW",
     12: "STOP",
+    13: "END",
 }
 """Journal record kinds; see framework/core/journal.hpp."""
+STOP, END = 12, 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +59,58 @@ def verify_run(folder: Path) -> Verification:
     """Replays a run folder and compares journals.
 
     Raises:
-        ConfigError: not a run folder, or its code, bundle or data are not what the run used.
+        ConfigError: not a run folder, a run in progress, or code, bundle or data are not what the
+            run used.
+        DataError: the journal or the market file is damaged.
+        StrategyError: a handler raises now that did not then.
     """
+    run_folder.require_ended(folder)
     facts = _json(folder / "environment.json")
-    live = (folder / MARKET_FILE).is_file()
-    plan = _plan(folder)
+    live = (folder / run_folder.MARKET_FILE).is_file()
+    plan = _plan(folder, facts)
     notes = _changes(facts, plan, live)
-    journal, cut = _whole_records(run_folder.read_journal(folder))
-    notes += [cut] if cut else []
-    again = _feed_back(plan, folder, journal) if live else engine.run_once(plan).journal
-    return _compare(folder, journal, again.view(run_folder.JOURNAL), notes)
+    journal = _whole_records(run_folder.read_journal(folder), live)
+    if live:
+        now = _feed_back(plan, folder, journal)
+        if not len(journal) or journal["kind"][-1] != END:
+            notes.append("the journal ends without END: the process died, or the file was cut")
+            now = now[: len(journal)]  # of the last input's outputs some may not have been written
+    else:
+        now = engine.run_once(plan).journal.view(run_folder.JOURNAL)
+        if _status(folder) == "interrupted":
+            notes.append("the run was interrupted: compared up to there")
+            end = int(np.argmax(journal["kind"] == STOP))
+            journal, now = journal[:end], now[:end]
+    return _compare(folder, journal, now, notes)
 
 
-def _plan(folder: Path) -> Plan:
+def _plan(folder: Path, facts: dict[str, Any]) -> Plan:
     recipe = folder / "recipe.toml"
     if not recipe.is_file():
         raise ConfigError(f"{folder} has no recipe.toml: is it a run folder?")
-    from hft.config import load_recipe
-
-    home = load_recipe(recipe).get("strategy", "")
     copy = folder / "strategy.py"
     if not copy.is_file():
         raise ConfigError(
             f"{folder} has no strategy.py: a strategy that was not a file cannot be verified"
         )
-    return engine.prepare(copy, recipe=recipe, model_home=Path(home))
+    home = Path(load_recipe(recipe).get("strategy", ""))
+    with _neighbours_of(home):
+        return engine.prepare(f"{copy}:{facts['strategy_class']}", recipe=recipe, model_home=home)
+
+
+@contextmanager
+def _neighbours_of(home: Path) -> Iterator[None]:
+    """The copy may import what lies beside the original."""
+    sys.path.append(str(home.parent))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(home.parent))
+
+
+def _status(folder: Path) -> str:
+    path = folder / "run.json"
+    return str(_json(path)["status"]) if path.is_file() else "died"
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -89,38 +120,44 @@ def _json(path: Path) -> dict[str, Any]:
     return decoded
 
 
+_INPUTS = {
+    "strategy": "the folder's strategy.py",
+    "state": "the state the run started from",
+    "bundle": "the model bundle",
+    "data": "the market data",
+}
+
+
 def _changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noqa: FBT001
     from hft.environment import environment
 
     now = environment(plan)
     for key, was in facts.items():
-        is_input = key.startswith(("bundle_", "state_")) or (key.startswith("data_") and not live)
+        is_input = key in ("strategy_hash", "state_hash") or key.startswith("bundle_")
+        is_input |= key.startswith("data_") and not live
         if is_input and now.get(key) != was:
-            raise ConfigError(f"{key} is not what the run used: {was} then, {now.get(key)} now")
+            raise ConfigError(
+                f"{_INPUTS[key.partition('_')[0]]} is not what the run used: "
+                f"{key} was {was}, is {now.get(key)}"
+            )
     watched = ("hft", "python", "isa", "machine")
     return [f"{k} was {facts.get(k)}, is {now[k]}" for k in watched if facts.get(k) != now[k]]
 
 
-def _whole_records(journal: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Records up to where a killed process stopped writing."""
-    written = np.flatnonzero(journal["kind"] == 0)
-    if len(written):
-        journal = journal[: written[0]]
-    good = journal["check"] == checksums(journal)
-    if not good.all():
-        torn = int(np.flatnonzero(~good)[0])
-        if torn < len(journal) - 1:
-            raise DataError(
-                f"journal record {torn} of {len(journal)} is damaged: its checksum differs"
-            )
-        journal = journal[:torn]
-    return journal, "the journal ends without STOP: the process died" if not _stopped(
-        journal
-    ) else ""
-
-
-def _stopped(journal: NDArray[Any]) -> bool:
-    return bool((journal["kind"][-4096:] == 12).any())
+def _whole_records(journal: NDArray[Any], live: bool) -> NDArray[Any]:  # noqa: FBT001
+    """Records up to where a killed process stopped writing: beyond it the file is zeros."""
+    written = np.flatnonzero(journal.view(np.uint64).reshape(-1, 8).any(axis=1))
+    journal = journal[: written[-1] + 1 if len(written) else 0]
+    bad = np.flatnonzero(journal["check"] != checksums(journal))
+    if not len(bad):
+        return journal
+    first = int(bad[0])
+    if live and first == len(journal) - 1:
+        return journal[:first]  # torn: the process died while it was written
+    kind = KINDS.get(int(journal["kind"][first]), f"kind {journal['kind'][first]}")
+    raise DataError(
+        f"journal record {first} of {len(journal)} ({kind}) is damaged: its checksum differs"
+    )
 
 
 def checksums(journal: NDArray[Any]) -> NDArray[np.uint16]:
@@ -135,17 +172,25 @@ def checksums(journal: NDArray[Any]) -> NDArray[np.uint16]:
     return (h ^ (h >> np.uint64(16))).astype(np.uint16)
 
 
-def _feed_back(plan: Plan, folder: Path, journal: NDArray[Any]) -> NDArray[np.uint8]:
+def _feed_back(plan: Plan, folder: Path, journal: NDArray[Any]) -> NDArray[Any]:
     from hft import _core
 
-    rows = np.fromfile(folder / MARKET_FILE, EVENT)
+    rows = run_folder.read_market(folder)
     venues = sorted({f.spec.venue for f in plan.feeds})
     verify = _core.Verify(engine.core_instruments(plan, venues), engine.engine_config(plan.recipe))
     engine.add_sources(verify, plan)
     strategy = engine.new_strategy(plan)
-    verify.run(strategy, journal.view(np.uint8).reshape(-1), rows.view(np.uint8))
+    try:
+        verify.run(strategy, journal.view(np.uint8).reshape(-1), rows.view(np.uint8))
+    except DataError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise StrategyError(
+            f"fed record {verify.at} of {len(journal)} again, it fails: "
+            f"{engine.handler_error(error)}"
+        ) from error
     again: NDArray[np.uint8] = verify.results()["journal"]
-    return again
+    return again.view(run_folder.JOURNAL)
 
 
 def _compare(folder: Path, was: NDArray[Any], now: NDArray[Any], notes: list[str]) -> Verification:
