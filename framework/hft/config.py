@@ -8,9 +8,13 @@ strategy = "strategies/lstm_mm.py"
 
 from __future__ import annotations
 
+import difflib
+import math
+import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -21,7 +25,7 @@ from hft.errors import ConfigError
 
 Duration = str | int
 """`"250us"`, or a whole number of ns."""
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,19 +170,78 @@ def to_recipe(tables: dict[str, Any], origin: str = "recipe") -> Recipe:
     try:
         recipe = msgspec.convert(tables, Recipe)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {error}") from error
-    for key in ("entry", "response", "compute", "inference"):
-        leg = getattr(recipe.latency, key)
-        if not isinstance(leg, Series):
-            _duration(leg, f"latency.{key}")
-    if recipe.latency.feed != "data" and not isinstance(recipe.latency.feed, Series):
-        _duration(recipe.latency.feed, "latency.feed")
+        raise ConfigError(f"{origin}: {explain(error, tables, Recipe)}") from error
+    for key, value in _leaves(msgspec.to_builtins(recipe)):
+        _refuse_endless(key, value)
+    for key, value in _durations(recipe):
+        _duration(value, key)
     return recipe
 
 
-def _duration(value: Duration, key: str) -> int:
+def explain(error: msgspec.ValidationError, tables: dict[str, Any], root: type[Any]) -> str:
+    """What a ValidationError says, with key path and value, or the keys there are."""
+    text, _, at = str(error).partition(" - at `$")
+    path = [key or item for key, item in re.findall(r"\.([^.\[`]+)|\[(\.{3}|\d+)\]", at)]
+    where = ".".join("NAME" if step == "..." else step for step in path)
+    unknown = re.search(r"unknown field `(.+)`", text)
+    if unknown:
+        known = list(_type_at(root, path).__struct_fields__)
+        near = difflib.get_close_matches(unknown[1], known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+        return f"no key {where + '.' if where else ''}{unknown[1]}; {hint}"
+    expected = text[0].lower() + text[1:].replace("`", "")
+    if text.startswith("Invalid enum value"):
+        expected = f"expected one of {', '.join(get_args(_type_at(root, path)))}"
+    if "..." in path:  # msgspec does not say which item it was
+        return f"{where}: {expected}"
+    value: Any = tables
+    for step in path:
+        value = value[int(step)] if isinstance(value, list | tuple) else value[step]
+    return f"{where} is {value!r}: {expected}"
+
+
+def _type_at(root: type[Any], path: list[str]) -> Any:
+    """The table's class, or a value's annotation, that a key path leads to."""
+    found: Any = root
+    for step in path:
+        fields = msgspec.structs.fields(found) if isinstance(found, type) else ()
+        annotation = {f.name: f.type for f in fields}.get(step, found)
+        kinds = [a for a in (annotation, *get_args(annotation)) if isinstance(a, type)]
+        found = next((k for k in kinds if issubclass(k, msgspec.Struct)), annotation)
+    return found
+
+
+def _leaves(table: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def _refuse_endless(key: str, value: Any) -> None:
+    # A parameter may say "no limit" with inf, a recipe's own key may not; NaN is never meant.
+    if isinstance(value, float) and (
+        math.isnan(value) or (math.isinf(value) and not key.startswith("params."))
+    ):
+        raise ConfigError(f"{key} is {value}: expected a finite number")
+
+
+def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
+    for key in ("feed", "entry", "response", "compute", "inference"):
+        leg = getattr(recipe.latency, key)
+        if not isinstance(leg, Series) and leg != "data":
+            yield f"latency.{key}", leg
+    yield "venue.refill_half_life", recipe.venue.refill_half_life
+    for name, venue in recipe.venues.items():
+        yield f"venues.{name}.refill_half_life", venue.refill_half_life
+    yield "risk.window", recipe.risk.window
+    yield "engine.sample", recipe.engine.sample
+
+
+def _duration(value: Duration, key: str) -> None:
     try:
-        return parse_ns(value)
+        parse_ns(value)
     except ConfigError as error:
         raise ConfigError(f"{key}: {error}") from error
 
