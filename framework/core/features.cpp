@@ -7,8 +7,6 @@
 namespace hft {
 namespace {
 
-constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-
 constexpr std::array<std::string_view, 17> kFeatureNames = {"mid",
                                                             "micro_price",
                                                             "micro_price_minus_mid",
@@ -267,7 +265,8 @@ void FeatureSet::add_order_flow(int side, Ts now) noexcept {
   }
   for (const std::size_t place : ofi_) {
     WindowSum& sum = sums_[place];
-    sum.sum.add(flow[static_cast<std::size_t>(sum.levels - 1)], now);
+    const double term = flow[static_cast<std::size_t>(sum.levels - 1)];
+    if (term != 0) sum.sum.add(term, now);
   }
 }
 
@@ -369,7 +368,7 @@ double FeatureSet::built_in(std::size_t i, Ts now) const noexcept {
     case FeatureKind::TRADE_COUNT:
       return sums_[part_[i]].sum.read(now);
     case FeatureKind::VOLATILITY:  // the decayed window is window / ln 2 long
-      return std::sqrt(sums_[part_[i]].sum.read(now) * kLn2 * 1e9 /
+      return std::sqrt(sums_[part_[i]].sum.read(now) * smooth::kLn2 * 1e9 /
                        static_cast<double>(spec.window_ns));
     case FeatureKind::MID_RETURN:
       return mid_ - histories_[part_[i]].mid_at(now - spec.window_ns);

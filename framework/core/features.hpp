@@ -143,7 +143,7 @@ class FeatureSet {
       return per_ns == 0 ? value : value * exp2_down(static_cast<double>(now - at) * per_ns);
     }
     void add(double term, Ts now) noexcept {
-      value = read(now) + term;
+      value = (now == at ? value : read(now)) + term;
       at = now;
     }
   };
