@@ -577,6 +577,7 @@ void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step
   if (lots < 0) throw OrderError("lots must not be negative, was " + std::to_string(lots));
   Market& m = market(inst);
   Target& t = m.targets[side_index(side)];
+  if (levels == 1) step = 1;  // it says nothing then, and may be 0
   if (lots == 0) levels = 0;
   Ticks first = t.start;
   if (levels > 0) {
@@ -596,37 +597,38 @@ void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step
 
 void Engine::place(Market& m, int side) {
   Target& t = m.targets[side_index(side)];
-  const auto price_of = [&](int k) { return t.start - side * t.step * k; };
-  const auto wanted = [&](const Order* o) {
-    const std::int64_t away = (t.start - o->row.price) * side;
-    return away >= 0 && away % t.step == 0 && away / t.step < t.levels;
+  const auto level_of = [&](Ticks price) {  // -1: none of those asked for
+    const std::int64_t away = (t.start - price) * side;
+    return away >= 0 && away % t.step == 0 && away / t.step < t.levels ? away / t.step : -1;
   };
   const auto going_to = [](const Order* o) {  // where it will rest if all in flight succeeds
     return o->row.state == OrderState::PENDING_REPLACE ? o->asked_price : o->row.price;
   };
   const bool can_replace = m.inst.can_replace && config_.moves == Moves::ON_ANSWER;
 
-  std::vector<Ticks> missing;
-  for (int k = 0; k < t.levels; ++k) {
-    const Ticks price = price_of(k);
-    bool held = false;
-    for (const Order* o : t.orders) held |= going_to(o) == price && (config_.moves == Moves::OVERLAP || !o->cancelling);
-    // Two own orders of both sides at one price would trade with each other.
-    for (const Order* o : m.targets[side_index(-side)].orders) held |= o->row.price == price;
-    if (!held) missing.push_back(price);
-  }
+  held_.assign(static_cast<std::size_t>(t.levels), false);
+  const auto hold = [&](Ticks price) {
+    if (const std::int64_t k = level_of(price); k >= 0) held_[static_cast<std::size_t>(k)] = true;
+  };
+  for (const Order* o : t.orders)
+    if (config_.moves == Moves::OVERLAP || !o->cancelling) hold(going_to(o));
+  // Two own orders of both sides at one price would trade with each other.
+  for (const Order* o : m.targets[side_index(-side)].orders) hold(o->row.price);
+  missing_.clear();
+  for (int k = 0; k < t.levels; ++k)
+    if (!held_[static_cast<std::size_t>(k)]) missing_.push_back(t.start - side * t.step * k);
 
   std::size_t next = 0;
   for (std::size_t i = 0; i < t.orders.size(); ++i) {
     Order* o = t.orders[i];
     if (!o->steady()) continue;
-    if (wanted(o)) {
+    if (level_of(o->row.price) >= 0) {
       if (config_.moves == Moves::ON_ANSWER && o->row.lots - o->row.cum_lots != t.lots && o->row.lots != t.lots && can_replace)
         replace(*o, o->row.price, o->row.cum_lots + t.lots);
       continue;
     }
-    if (can_replace && next < missing.size()) {
-      replace(*o, missing[next++], o->row.cum_lots + t.lots);
+    if (can_replace && next < missing_.size()) {
+      replace(*o, missing_[next++], o->row.cum_lots + t.lots);
     } else {
       cancel(*o);
     }
@@ -634,12 +636,12 @@ void Engine::place(Market& m, int side) {
 
   Lots resting = 0;
   for (const Order* o : t.orders) resting += o->reserved;
-  for (; next < missing.size(); ++next) {
+  for (; next < missing_.size(); ++next) {
     if (config_.moves != Moves::OVERLAP) {
       if (resting + t.lots > t.levels * t.lots) break;  // never more than asked, in flight included
       resting += t.lots;
     }
-    Order& o = submit(m.inst.id, side, t.lots, missing[next], Tif::POST_ONLY, 0, 0);
+    Order& o = submit(m.inst.id, side, t.lots, missing_[next], Tif::POST_ONLY, 0, 0);
     if (!o.alive()) break;  // the gate said no: ask again at the next call
     o.quoted = true;
     t.orders.push_back(&o);

@@ -211,6 +211,8 @@ class Engine {
   RiskGate risk_;
   Orders orders_;
   std::vector<Order*> refused_;
+  std::vector<bool> held_;      // scratch of place(): levels where something rests or will rest ...
+  std::vector<Ticks> missing_;  // ... and prices where nothing does
   std::vector<Parent> parents_{{}};  // 0: none
   std::vector<std::string> tags_{""};
   std::unordered_map<std::string, std::uint32_t> tag_ids_;

@@ -32,16 +32,17 @@ void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   const int s = side_index(e.side);
   Ladder& ladder = l.book.side(e.side);
   const Lots before = ladder.set(key, e.qty);
-  for (auto& level : l.own[s]) {
-    if (level.key != key) continue;
-    for (Order* o : level.fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
-  }
+  const auto own = std::find_if(l.own[s].begin(), l.own[s].end(), [&](const auto& x) { return x.key == key; });
+  if (own != l.own[s].end())
+    for (Order* o : own->fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
+  if (l.taken[s].empty()) [[likely]]
+    return;
   if (Listing::Taken* t = find(l.taken[s], key)) {
     // A cancelled lot was as likely one of those we had taken; new size is real.
     if (e.qty < before && before > 0) t->lots *= static_cast<double>(e.qty) / static_cast<double>(before);
     if (e.qty == 0) std::erase_if(l.taken[s], [&](const auto& x) { return x.key == key; });
   }
-  if (!rests(l, s, key) && find(l.taken[s], key) == nullptr) ladder.cool(key);
+  if (own == l.own[s].end() && find(l.taken[s], key) == nullptr) ladder.cool(key);
 }
 
 /// The other side's size appeared at or through our price: in a market with us in it, it would have
