@@ -57,9 +57,9 @@ class DataConfig(Section, frozen=True):
     end: str | int | None = None
     """Excluded."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 1 << 18
-    tick: float | None = None
+    tick: Annotated[float, Meta(gt=0)] | None = None
     """For `.npy` and `.npz` files, which do not know theirs."""
-    lot: float | None = None
+    lot: Annotated[float, Meta(gt=0)] | None = None
     synth: SynthConfig = SynthConfig(duration_s=1800.0, price0_ticks=20_000, tick=1.0)
 
 

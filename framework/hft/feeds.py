@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -61,7 +62,7 @@ def open_feeds(
         feeds = _synthetic(recipe.data)
     else:
         feeds = _stored(recipe.data)
-    return _chosen(feeds, recipe.data.symbols)
+    return _chosen(feeds, recipe.data)
 
 
 def _from_array(name: str, rows: Events, specs: list[InstrumentSpec], *, checked: bool) -> Feed:
@@ -86,6 +87,11 @@ def _synthetic(config: DataConfig) -> list[Feed]:
     from hft.data.store import instant
     from hft.data.synth import symbol_chunks
 
+    if config.start is not None or config.end is not None:
+        raise ConfigError(
+            "data.start and data.end choose from recorded rows; a synthetic market has "
+            "data.synth.start and data.synth.duration_s"
+        )
     feeds = []
     for number, spec in enumerate(config.synth.specs()):
 
@@ -103,6 +109,12 @@ def _synthetic(config: DataConfig) -> list[Feed]:
 def _stored(config: DataConfig) -> list[Feed]:
     from hft.data.opening import open_data
 
+    bare = Path(config.path).suffix in (".npy", ".npz")
+    if bare and (config.tick is None or config.lot is None):
+        raise ConfigError(
+            f"{config.path} does not know its tick and lot: set data.tick and data.lot, "
+            f"and name it with data.symbols"
+        )
     spec = None
     if config.tick is not None and config.lot is not None:
         first = config.symbols[0] if config.symbols else "UNKNOWN.FILE"
@@ -135,15 +147,27 @@ def _range(source: Store | FileData, name: str, config: DataConfig) -> tuple[int
     return max(first, start or first), min(last, end or last)
 
 
-def _chosen(feeds: list[Feed], symbols: tuple[str, ...]) -> list[Feed]:
-    if not symbols:
-        return feeds
-    chosen = []
-    for wanted in symbols:
+def _chosen(feeds: list[Feed], config: DataConfig) -> list[Feed]:
+    chosen: list[Feed] = []
+    for wanted in config.symbols:
         hits = [f for f in feeds if wanted in (f.spec.name, f.spec.symbol)]
         if not hits:
             raise ConfigError(
                 f"no data for symbol {wanted!r}; there are {[f.spec.name for f in feeds]}"
             )
+        if any(f in chosen for f in hits):
+            raise ConfigError(f"data.symbols names {wanted!r} twice: {list(config.symbols)}")
         chosen.extend(hits)
-    return chosen
+    return _not_empty(chosen or feeds, config)
+
+
+def _not_empty(feeds: list[Feed], config: DataConfig) -> list[Feed]:
+    if config.start is None and config.end is None:
+        return feeds
+    for feed in feeds:
+        if not any(len(rows) for rows in feed.chunks()):
+            raise ConfigError(
+                f"no rows of {feed.spec.name} from {config.start or 'the first'} to "
+                f"{config.end or 'the last'}; `hft data info {config.path}` shows what there is"
+            )
+    return feeds

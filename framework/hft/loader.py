@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.util
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,8 @@ from hft.errors import StrategyError
 
 if TYPE_CHECKING:
     from hft.strategy import Strategy
+
+log = logging.getLogger(__name__)
 
 
 def load_strategy(path: Path, class_name: str | None = None) -> type[Strategy]:
@@ -37,7 +41,7 @@ def load_strategy(path: Path, class_name: str | None = None) -> type[Strategy]:
             raise StrategyError(
                 f"{path} defines no strategy {class_name}; it has {sorted(found) or 'none'}"
             )
-        return found[class_name]
+        return _warned(found[class_name])
     leaves = [
         c
         for c in found.values()
@@ -49,7 +53,22 @@ def load_strategy(path: Path, class_name: str | None = None) -> type[Strategy]:
             f"{path} must define one Strategy subclass, it has {names or 'none'}; "
             f"name one as {path}:ClassName"
         )
-    return leaves[0]
+    return _warned(leaves[0])
+
+
+def _warned(cls: type[Strategy]) -> type[Strategy]:
+    """The same class; a misspelt handler would never be called, and nobody would know."""
+    from hft.strategy import Strategy
+
+    handlers = [name for name in vars(Strategy) if name.startswith("on_")]
+    for name in vars(cls):
+        if name.startswith("on_") and name not in handlers:
+            near = difflib.get_close_matches(name, handlers, 1, 0.75)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            log.warning(
+                "%s.%s is no handler: the engine will not call it%s", cls.__name__, name, hint
+            )
+    return cls
 
 
 def _import(path: Path) -> Any:
@@ -93,18 +112,17 @@ def project_strategy(folder: Path | None = None) -> str:
     Raises:
         ConfigError: there is none, or it names none.
     """
-    import tomllib
-
+    from hft.config import load_recipe
     from hft.errors import ConfigError
 
     start = (folder or Path.cwd()).resolve()
     for place in (start, *start.parents):
         path = place / "pyproject.toml"
         if path.is_file():
-            table = tomllib.loads(path.read_text()).get("tool", {}).get("hft", {})
-            if "strategy" not in table:
+            strategy = load_recipe(path).get("tool", {}).get("hft", {}).get("strategy")
+            if not isinstance(strategy, str):
                 raise ConfigError(
-                    f"{path} has no [tool.hft] strategy: name one, or give it as argument"
+                    f"{path} has no [tool.hft] strategy: name a file there, or give it as argument"
                 )
-            return str(place / table["strategy"])
+            return str(place / strategy)
     raise ConfigError("no pyproject.toml here or above: give the strategy as argument")

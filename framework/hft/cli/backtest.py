@@ -1,4 +1,4 @@
-"""`hft backtest STRATEGY`."""
+"""`hft backtest [STRATEGY]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("strategy")
+@click.argument("strategy", required=False)
 @click.option(
     "--recipe", type=PATH, help="TOML; by default backtests/NAME.toml beside the strategy's folder."
 )
@@ -31,7 +31,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--profile", is_flag=True, help="Time each stage.")
 @click.option("--out", type=PATH, help="Folder for run folders.")
 def backtest(
-    strategy: str,
+    strategy: str | None,
     recipe: Path | None,
     data: str | None,
     symbols: tuple[str, ...],
@@ -44,13 +44,17 @@ def backtest(
     profile: bool,  # noqa: FBT001
     out: Path | None,
 ) -> None:
-    """Run STRATEGY (file.py or file.py:Class) over recorded or synthetic rows."""
+    """Run STRATEGY (file.py or file.py:Class) over recorded or synthetic rows.
+
+    Without one, the project's: `[tool.hft] strategy` of pyproject.toml.
+    """
     from rich.console import Console
 
     from hft import engine, run_folder
     from hft.analysis import terminal
     from hft.analysis.report import Report
     from hft.data.progress import progress
+    from hft.loader import project_strategy
 
     chosen = {
         "data.symbols": symbols,
@@ -60,10 +64,20 @@ def backtest(
     }
     settings = {key: value for key, value in chosen.items() if value}
     plan = engine.prepare(
-        strategy, data, recipe=recipe, settings=settings, assignments=assignments, seed=seed
+        strategy or project_strategy(),
+        data,
+        recipe=recipe,
+        settings=settings,
+        assignments=assignments,
+        seed=seed,
     )
-    outcome = engine.run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress)
+    # Made first: a folder that cannot be written must not cost a run of an hour.
     folder = run_folder.new_folder("backtest", plan.recipe.name, out)
+    try:
+        outcome = engine.run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress)
+    except BaseException:
+        folder.rmdir()
+        raise
     run_folder.write_outcome(folder, plan, outcome)
     terminal.show(Report(outcome.run).figures, Console())
     click.echo(f"run folder: {folder}\npage:       {folder / 'report.html'}")

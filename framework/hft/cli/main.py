@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
 
 import click
@@ -69,10 +70,11 @@ def cli(verbose: int, quiet: int, log_json: bool) -> None:  # noqa: FBT001 - cli
 
 
 def main() -> None:
-    """Entry point: an `HftError` becomes one line and its class's exit code."""
+    """Entry point: what went wrong becomes one line and the exit code of its class."""
     try:
         cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
+        sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
@@ -80,6 +82,13 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
+    except BrokenPipeError:  # `hft report RUN | head`: the reader has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:  # a full disk, a folder without permission
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"error: {where}{error.strerror or error}", err=True)
+        sys.exit(1)
     except Exception as error:
         from hft.errors import HftError
 
