@@ -330,7 +330,7 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
       break;
     case RecordKind::SIGNAL: {
       if (e.requests.empty())
-        throw DataError("journal record " + std::to_string(at_) + " is a signal where the engine asked no model");
+        throw CoreError("journal record " + std::to_string(at_) + " is a signal where the engine asked no model");
       const Signal s = std::move(e.requests.front());
       e.requests.erase(e.requests.begin());
       e.wake(r.ts);
