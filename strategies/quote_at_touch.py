@@ -1,16 +1,18 @@
 """Rests one order on each side at the touch: the baseline that earns the spread or is run over."""
 
-from hft import Params, Strategy
+from hft import BUY, SELL, Params, Strategy
 
 
 class QuoteAtTouchParams(Params, frozen=True):
-    lots: int = 100
-    max_lots: int = 1000
-    interval: str = "100ms"
+    lots: int = 20
+    max_lots: int = 200
+    """Inventory cap; at the cap only the side that shrinks the position quotes."""
+    interval: str = "10ms"
+    """Between looks at the touch; nothing is done while touch, position and orders stay."""
 
 
 class QuoteAtTouch(Strategy):
-    """Joins both touches and stops adding at an inventory cap."""
+    """Joins both touches of any number of instruments."""
 
     params: QuoteAtTouchParams
 
@@ -24,5 +26,5 @@ class QuoteAtTouch(Strategy):
             if not (book.live and book.two_sided):
                 self.cancel_all(inst)
                 continue
-            self.quote(inst, 1, book.bid, 0 if position >= p.max_lots else p.lots)
-            self.quote(inst, -1, book.ask, 0 if position <= -p.max_lots else p.lots)
+            self.quote(inst, BUY, book.bid, max(0, min(p.lots, p.max_lots - position)))
+            self.quote(inst, SELL, book.ask, max(0, min(p.lots, p.max_lots + position)))
