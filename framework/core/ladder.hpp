@@ -180,12 +180,12 @@ class Ladder {
   }
 
  private:
-  std::int64_t top() const noexcept { return base_ + static_cast<std::int64_t>(lots_.size()) - 1; }
+  std::int64_t top() const noexcept { return base_ + static_cast<std::int64_t>(mask_); }
   bool in_window(std::int64_t key) const noexcept {
-    return static_cast<std::uint64_t>(key - base_) < lots_.size();
+    return static_cast<std::uint64_t>(key - base_) <= mask_;
   }
   std::size_t slot(std::int64_t key) const noexcept {
-    return static_cast<std::uint64_t>(key) & (lots_.size() - 1);
+    return static_cast<std::uint64_t>(key) & mask_;
   }
   bool is_hot_far(std::int64_t key) const noexcept {
     for (const std::int64_t k : hot_keys_)
@@ -206,6 +206,7 @@ class Ladder {
 
   void resize(unsigned log2_window) {
     lots_.assign(std::size_t{1} << log2_window, 0);
+    mask_ = lots_.size() - 1;
     occupied_.assign(lots_.size() / 64, 0);
     hot_.assign(lots_.size() / 64, 0);
     rebuild_hot();
@@ -293,7 +294,8 @@ class Ladder {
       if (in_window(k)) hot_[slot(k) >> 6] |= 1ULL << (slot(k) & 63);
   }
 
-  std::int64_t base_ = 0;  ///< lowest key in the window, a multiple of 64
+  std::int64_t base_ = 0;   ///< lowest key in the window, a multiple of 64
+  std::uint64_t mask_ = 0;  ///< levels in the window, less one
   std::int64_t best_ = kNoKey;
   std::vector<Lots> lots_;
   std::vector<std::uint64_t> occupied_, hot_;
