@@ -1,4 +1,5 @@
-/// Bars built from prints on a fixed grid of our clock; a bar without prints is not made.
+/// Bars built from prints on a fixed grid of our clock; a bar without prints is not made. A print on the
+/// grid belongs to the bar that ends there: the market is heard before the clock that closes the bar.
 #pragma once
 #include <algorithm>
 
@@ -21,11 +22,12 @@ class BarBuilder {
 
   Ts due() const noexcept { return bar_.prints > 0 ? bar_.ts_close : kNever; }
 
-  void add(const Event& e, Ts now) noexcept {
+  void add(const Event& e) noexcept {
     if (bar_.prints == 0) {
       bar_ = {};
       bar_.instrument = e.instrument;
-      bar_.ts_open = now - now % interval_;
+      const Ts last = e.ts_recv - 1;
+      bar_.ts_open = last - (last % interval_ + interval_) % interval_;
       bar_.ts_close = bar_.ts_open + interval_;
       bar_.open = bar_.high = bar_.low = e.price;
     }

@@ -42,7 +42,7 @@ void Engine::make_bars(Ns interval_ns) {
 
 void Engine::start(Ts now, Ns anchor) {
   enter(now);
-  const std::uint32_t need = WANTS_BOOK | WANTS_TRADE | WANTS_BAR | WANTS_FEATURES | WANTS_DATA | WANTS_GAP;
+  const std::uint32_t need = WANTS_BOOK | WANTS_TRADE | WANTS_BAR | WANTS_FEATURES | WANTS_DATA | WANTS_GAP | WANTS_READY;
   wants_packets_ = (port_->wants & need) != 0;
   for (const Market& m : markets_) {
     wants_packets_ |= !m.sources.empty();
@@ -61,7 +61,7 @@ void Engine::call(F&& handler) {
 
 // ---- market -----------------------------------------------------------------------------------------
 
-void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts now) {
+void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts) {
   m.book.apply(e);
   m.row = row;
   {
@@ -71,15 +71,23 @@ void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts now) {
   if ((e.kind == Kind::TRADE && !(e.flags & OWN)) || e.kind == Kind::DATUM) {
     Event told = e;
     told.instrument = m.inst.id;  // rows carry their file's number
-    if (m.makes_bars && e.kind == Kind::TRADE) m.bars.add(told, now);
+    if (m.makes_bars && e.kind == Kind::TRADE) m.bars.add(told);
     if (port_->wants & (e.kind == Kind::TRADE ? WANTS_TRADE : WANTS_DATA)) m.prints.push_back(told);
-  } else if (e.kind == Kind::STATUS && m.book.state == BookState::GAP) {
-    m.ready = false;
-    unsettled_ = true;
-    for (Source& s : m.sources) {
-      s.state.reset();
-      s.rows = 0;
-    }
+  } else if (e.kind == Kind::STATUS) {
+    on_status(m);
+  }
+}
+
+/// Lost messages: nothing is warm any more, and the strategy is told once, even if the packet that says so
+/// also brings the snapshot.
+void Engine::on_status(Market& m) {
+  if (m.book.state != BookState::GAP || m.gap_open) return;
+  m.gap_open = m.gap_untold = unsettled_ = true;
+  m.ready = false;
+  ++counters.gaps;
+  for (Source& s : m.sources) {
+    s.state.reset();
+    s.rows = 0;
   }
 }
 
@@ -169,15 +177,11 @@ void Engine::settle(Ts now) {
   enter(now);
   unsettled_ = false;
   for (Market& m : markets_) {
-    if (m.book.state == BookState::GAP) {
-      if (!m.gap_told) {
-        m.gap_told = true;
-        ++counters.gaps;
-        if (port_->wants & WANTS_GAP) call([&] { port_->on_gap(m.inst.id); });
-      }
-      continue;
+    if (m.gap_untold) {
+      m.gap_untold = false;
+      if (port_->wants & WANTS_GAP) call([&] { port_->on_gap(m.inst.id); });
     }
-    m.gap_told = false;
+    if (m.book.live()) m.gap_open = false;
     if (m.ready) continue;
     bool warm = m.book.live() && m.book.two_sided();
     for (const Source& s : m.sources) warm = warm && s.features->warm() && s.rows >= s.warm_up_rows;
@@ -230,17 +234,18 @@ Ts Engine::next_due() const noexcept {
 }
 
 void Engine::on_due(Ts now) {
+  const Ts due = next_due();  // a busy strategy hears several late, in the order they were due
   enter(now);
   for (Market& m : markets_) {
     if (!m.makes_bars && !has_clocks_) break;
-    if (m.makes_bars && m.bars.due() <= now && (due_.empty() || m.bars.due() <= due_.top().ts)) {
+    if (m.makes_bars && m.bars.due() == due) {
       const Bar bar = m.bars.take();
       record(RecordKind::CLOCK, now, m.inst.id, 0, bar.close, bar.lots, 1);
       if (port_->wants & WANTS_BAR) call([&] { port_->on_bar(bar); });
       return;
     }
     for (const Source& s : m.sources)
-      if (s.features->next_clock() <= now && (due_.empty() || s.features->next_clock() <= due_.top().ts)) {
+      if (s.features->next_clock() == due) {
         record(RecordKind::CLOCK, now, m.inst.id);
         cause_market_ = &m;
         fire_sources(m, now, true);
@@ -515,7 +520,7 @@ void Engine::on_update(const Update& u, Ts now) {
   changed(o);
   if (u.kind == K::FILL && (port_->wants & WANTS_FILL)) call([&] { port_->on_fill(o, u); });
   tell_order(o);
-  if (o.quoted) place_again(o);
+  if (o.quoted && u.kind != K::REPLACE_REJECTED) place_again(o);
 }
 
 void Engine::apply_fill(Order& o, const Update& u, Ts now) {

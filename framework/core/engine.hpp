@@ -72,7 +72,8 @@ struct Market {
   Target targets[2];
   std::uint64_t order_generation = 0;
   BarBuilder bars;
-  bool makes_bars = false, ready = false, gap_told = false;
+  bool makes_bars = false, ready = false;
+  bool gap_open = false, gap_untold = false;  ///< messages were lost, and on_gap has not heard of it
   std::vector<Event> prints;  ///< of the packet being applied
   std::int64_t row = -1;      ///< last row applied
   Ticks seen_bid = kNoPrice, seen_ask = kNoPrice;
@@ -102,7 +103,11 @@ class Engine {
   /// After the packet's last row was given to on_row: triggers and handlers.
   void on_packet(Market& m, Ts now);
   /// Rows nobody listens to, in bulk.
-  void apply_quietly(Market& m, const Event& e) noexcept { m.book.apply(e); }
+  void apply_quietly(Market& m, const Event& e) noexcept {
+    m.book.apply(e);
+    if (e.kind == Kind::STATUS) [[unlikely]]
+      on_status(m);
+  }
   void on_update(const Update& u, Ts now);
   void on_signal(const Signal& s, Ts now);
   Ts next_due() const noexcept;
@@ -197,6 +202,7 @@ class Engine {
   void changed(Order& o) noexcept;
   void tell_order(Order& o);
   void apply_fill(Order& o, const Update& u, Ts now);
+  void on_status(Market& m);
   void fire_sources(Market& m, Ts now, bool clock);
   void infer(Market& m, Source& s, Ts now);
   void place(Market& m, int side);
