@@ -113,7 +113,7 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
     bool fired = false;
     {
       const StageTimer timer(profile, stages.features);
-      fired = clock ? (s.features->next_clock() <= now && s.features->on_clock(m.book, now))
+      fired = clock ? (s.features->next_clock() <= now && s.features->on_clock(m.book, s.features->next_clock()))
                     : s.features->end_packet(m.book, now);
     }
     if (!fired) continue;
