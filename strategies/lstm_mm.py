@@ -23,7 +23,7 @@ class LstmParams(Params, frozen=True):
     max_lots: int = 200
     """Inventory cap; at the cap only the side that shrinks the position quotes."""
     alpha_weight: float = 1.0
-    """How much of the forecast goes into fair; 0: GLFT without a model."""
+    """How much of the forecast goes into fair; 0, with pull_ticks = inf: GLFT without a model."""
     gamma: float = 0.001
     """Risk aversion [1/tick, an order of `lots`]."""
     fill_cost_ticks: float = 0.5
@@ -85,8 +85,10 @@ class LstmMarketMaker(Strategy):
         inst, p = s.instrument, self.params
         desk, book = self.desks[inst.name], self.book(inst)
         desk.ts_signal = self.now
-        if self.stopped or desk.glft is None or not book.two_sided or s.age_ns > self.max_age_ns:
-            self.cancel_all(inst)
+        if self.stopped:
+            return
+        if desk.glft is None or not book.two_sided or s.age_ns > self.max_age_ns:
+            self.pull(inst)
             return
         alpha = s["alpha_ticks"]
         fair = book.micro_price + p.alpha_weight * alpha
@@ -105,6 +107,7 @@ class LstmMarketMaker(Strategy):
         """Has an order rest at `price`, unless the one that rests had better stay."""
         was, book = self.desks[inst.name].sides[side], self.book(inst)
         if price is None:
+            was.price = None
             self.quote(inst, side, 0, 0)
             return
         touch = book.bid if side == BUY else book.ask
@@ -119,8 +122,13 @@ class LstmMarketMaker(Strategy):
             was.price, was.ts_moved = price, self.now
         self.quote(inst, side, price, lots)
 
+    def pull(self, inst):
+        for side in self.desks[inst.name].sides.values():
+            side.price = None
+        self.cancel_all(inst)
+
     def on_order(self, order):
-        if not order.alive:  # filled, cancelled or refused: there is no place in a queue to guard
+        if order.filled or order.rejected:  # there is no place in a queue to guard
             self.desks[order.instrument.name].sides[order.side].price = None
 
     # ---- ten times a second: calibration and the limits that do not wait for a forecast
@@ -134,14 +142,14 @@ class LstmMarketMaker(Strategy):
         desk.pace.end_slice(row.mid)
         if desk.pace.seconds >= p.warm_up_s:
             desk.glft = desk.pace.quotes(p.gamma)
-        if self.now - desk.ts_signal > self.max_silence_ns:
-            self.cancel_all(inst)
         if not self.stopped and self.account.equity < -p.max_loss:
             self.stopped = True
             self.log.warning("lost %.2f: flat and out", -self.account.equity)
         if self.stopped:
-            self.flatten()  # again and again until it is done: a thin book may not take all at once
+            self.flatten()  # until it is done: a thin book may not take all at once
+        elif self.now - desk.ts_signal > self.max_silence_ns:
+            self.pull(inst)
 
     def on_gap(self, inst, reason):
         self.log.warning("%s: feed lost messages (%s), quotes pulled", inst.name, reason)
-        self.cancel_all(inst)
+        self.pull(inst)

@@ -28,3 +28,6 @@ class QuoteAtTouch(Strategy):
                 continue
             self.quote(inst, BUY, book.bid, max(0, min(p.lots, p.max_lots - position)))
             self.quote(inst, SELL, book.ask, max(0, min(p.lots, p.max_lots + position)))
+
+    def on_gap(self, inst, reason):
+        self.cancel_all(inst)

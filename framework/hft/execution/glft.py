@@ -1,8 +1,8 @@
 """Stationary quotes of Gueant, Lehalle and Fernandez-Tapia, and the market facts they rest on.
 
 A maker with constant absolute risk aversion `gamma` quotes around a fair price that diffuses with
-`sigma`; an order `depth` ticks away from it is reached at the rate `a * exp(-k * depth)`. Far from the
-horizon the best quotes are, to a good approximation,
+`sigma`; an order `depth` ticks away from it is reached at the rate `a * exp(-k * depth)`. Far from
+the horizon the best quotes are, to a good approximation,
 
     bid depth = c1 + (2 q + 1) / 2 * R
     ask depth = c1 - (2 q - 1) / 2 * R
@@ -103,8 +103,8 @@ class Pace:
     """Volatility and intensity of one instrument, measured as time goes, the old forgotten.
 
     Fed slice by slice with the mid at the slice's end and how far its prints reached, all known by
-    then. Depth is from the mid at the slice's *start*: that is where a maker who quotes once a slice
-    had put his orders.
+    then. Depth is from the mid at the slice's *start*: that is where a maker who quotes once a
+    slice had put his orders.
 
     Args:
         slice_s: length of a slice [s].
