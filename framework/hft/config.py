@@ -26,6 +26,10 @@ from hft.errors import ConfigError
 Duration = str | int
 """`"250us"`, or a whole number of ns."""
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Scale = Annotated[float, Meta(ge=0, le=100)]
+Fee = Annotated[float, Meta(gt=-1, lt=1)]
+LONGEST_LEG = "1min"
+FINEST_SAMPLE = "1ms"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +43,7 @@ class Series(Section, frozen=True):
     """CSV or Parquet with a column of times and one of durations, both whole ns."""
     ts: str = "ts"
     column: str = "ns"
-    scale: Annotated[float, Meta(ge=0)] = 1.0
+    scale: Scale = 1.0
 
 
 Leg = Duration | Series
@@ -74,7 +78,7 @@ class LatencyConfig(Section, frozen=True):
     """A handler call; the strategy is one server, later inputs wait."""
     inference: Leg = "50us"
     """A model's service time; another server, the newest row waiting an instrument wins."""
-    scale: Annotated[float, Meta(ge=0)] = 1.0
+    scale: Scale = 1.0
     """Multiplies every leg, the feed's included."""
 
 
@@ -94,9 +98,9 @@ class VenueConfig(Section, frozen=True):
     refill_half_life: Duration = "1s"
     """Of displayed size that we took; 0: it never heals by itself."""
     native_replace: bool = True
-    maker_fee: float = 0.0
+    maker_fee: Fee = 0.0
     """Of notional; negative: a rebate."""
-    taker_fee: float = 0.0
+    taker_fee: Fee = 0.0
 
 
 class RiskConfig(Section, frozen=True):
@@ -131,7 +135,8 @@ class Recipe(Section, frozen=True):
     """Everything a run depends on besides the strategy's code, the data and the bundle."""
 
     strategy: str = ""
-    name: str = ""
+    name: Annotated[str, Meta(pattern=r"^(?!\.)[^/]*$")] = ""
+    """Part of the run folder's name; by default the strategy file's."""
     seed: Count = 1
     state: str = ""
     """A `state.json` that an earlier run saved, for `on_load`."""
@@ -174,7 +179,11 @@ def to_recipe(tables: dict[str, Any], origin: str = "recipe") -> Recipe:
     for key, value in _leaves(msgspec.to_builtins(recipe)):
         _refuse_endless(key, value)
     for key, value in _durations(recipe):
-        _duration(value, key)
+        ns = _duration(value, key)
+        if key.startswith("latency.") and ns > parse_ns(LONGEST_LEG):
+            raise ConfigError(f"{key} is {value!r}: expected at most {LONGEST_LEG}")
+        if key == "engine.sample" and 0 < ns < parse_ns(FINEST_SAMPLE):
+            raise ConfigError(f"{key} is {value!r}: expected 0 or at least {FINEST_SAMPLE}")
     return recipe
 
 
@@ -239,9 +248,9 @@ def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
     yield "engine.sample", recipe.engine.sample
 
 
-def _duration(value: Duration, key: str) -> None:
+def _duration(value: Duration, key: str) -> int:
     try:
-        parse_ns(value)
+        return parse_ns(value)
     except ConfigError as error:
         raise ConfigError(f"{key}: {error}") from error
 
