@@ -26,6 +26,19 @@ class StageTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
+/// Prices at or below zero exist only where the market itself stands there: spreads, some futures.
+bool possible(const Market& m, Ticks price) noexcept {
+  constexpr Ticks kFarthest = 9'000'000'000'000'000;  // a float of ticks still is a whole number there
+  if (price > 0) return price < kFarthest;
+  const bool below = (m.book.has_bid() && m.book.bid() <= 0) || (m.book.has_ask() && m.book.ask() <= 0);
+  return below && !m.inst.inverse && price > -kFarthest;
+}
+
+void check_price(const Market& m, Ticks price) {
+  if (!possible(m, price))
+    throw OrderError("a price of " + m.inst.name() + " is 1 to 9e15 ticks, was " + std::to_string(price));
+}
+
 }  // namespace
 
 Engine::Engine(std::vector<Instrument> instruments, EngineConfig config, StrategyPort& port)
@@ -304,6 +317,7 @@ Order& Engine::new_order(InstrumentId inst, int side, Lots lots, Ticks price, Ti
   if (lots <= 0) throw OrderError("lots must be positive, was " + std::to_string(lots));
   if (price == kNoPrice && tif == Tif::POST_ONLY) throw OrderError("a market order cannot be POST_ONLY");
   Market& m = market(inst);
+  if (price != kNoPrice) check_price(m, price);
   Order& o = orders_.add();
   OrderRow& r = o.row;
   r.price = price;
@@ -370,6 +384,7 @@ bool Engine::replace(Order& o, Ticks price, Lots lots) {
   if (o.is_market()) throw OrderError("replace: order " + std::to_string(o.row.id) + " is a market order");
   if (!o.alive() || o.cancelling) return false;
   Market& m = market(o.row.instrument);
+  check_price(m, price);
   const Lots leaves = std::max(lots - o.row.cum_lots, Lots{0});
   const Reason no = risk_.check_replace(m.exposure, m.book, o.row.side, price, leaves, leaves - o.reserved, now_);
   if (no != Reason::NONE) {
@@ -596,11 +611,12 @@ void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step
   t.step = step;
   t.levels = levels;
   t.lots = lots;
-  place(m, side);
-  t.seen = m.order_generation;
+  const bool done = place(m, side);
+  t.seen = done ? m.order_generation : ~0ULL;
 }
 
-void Engine::place(Market& m, int side) {
+/// False when the gate refused a part: the next call asks again.
+bool Engine::place(Market& m, int side) {
   Target& t = m.targets[side_index(side)];
   const auto level_of = [&](Ticks price) {  // -1: none of those asked for
     const std::int64_t away = (t.start - price) * side;
@@ -620,24 +636,37 @@ void Engine::place(Market& m, int side) {
   // Two own orders of both sides at one price would trade with each other.
   for (const Order* o : m.targets[side_index(-side)].orders) hold(o->row.price);
   missing_.clear();
-  for (int k = 0; k < t.levels; ++k)
-    if (!held_[static_cast<std::size_t>(k)]) missing_.push_back(t.start - side * t.step * k);
+  for (int k = 0; k < t.levels; ++k) {
+    const Ticks price = t.start - side * t.step * k;
+    if (!held_[static_cast<std::size_t>(k)] && possible(m, price)) missing_.push_back(price);
+  }
 
   std::size_t next = 0;
+  bool done = true, all_steady = true;
   for (std::size_t i = 0; i < t.orders.size(); ++i) {
     Order* o = t.orders[i];
-    if (!o->steady()) continue;
+    if (!o->steady()) {
+      all_steady = false;
+      continue;
+    }
     if (level_of(o->row.price) >= 0) {
-      if (config_.moves == Moves::ON_ANSWER && o->row.lots - o->row.cum_lots != t.lots && o->row.lots != t.lots && can_replace)
-        replace(*o, o->row.price, o->row.cum_lots + t.lots);
+      // What a fill took is not topped up, for that costs the place: only a new size asked for is.
+      const Lots leaves = o->leaves();
+      if (leaves <= t.lots && (leaves == t.lots || t.sized == t.lots)) continue;
+      if (can_replace) {
+        done &= replace(*o, o->row.price, o->row.cum_lots + t.lots);
+      } else {
+        cancel(*o);
+      }
       continue;
     }
     if (can_replace && next < missing_.size()) {
-      replace(*o, missing_[next++], o->row.cum_lots + t.lots);
+      done &= replace(*o, missing_[next++], o->row.cum_lots + t.lots);
     } else {
       cancel(*o);
     }
   }
+  if (all_steady) t.sized = t.lots;
 
   Lots resting = 0;
   for (const Order* o : t.orders) resting += o->reserved;
@@ -647,10 +676,11 @@ void Engine::place(Market& m, int side) {
       resting += t.lots;
     }
     Order& o = submit(m.inst.id, side, t.lots, missing_[next], Tif::POST_ONLY, 0, 0);
-    if (!o.alive()) break;  // the gate said no: ask again at the next call
+    if (!o.alive()) return false;
     o.quoted = true;
     t.orders.push_back(&o);
   }
+  return done;
 }
 
 /// A move finishes when its cancel is answered. A refusal does not retry: the next call judges anew.

@@ -46,6 +46,7 @@ struct Target {
   std::int64_t step = 1;
   int levels = 0;
   Lots lots = 0;
+  Lots sized = 0;              ///< lots that the orders at their levels were last made for
   std::uint64_t seen = ~0ULL;  ///< order generation at which everything already stood as asked
   std::vector<Order*> orders;
 };
@@ -205,7 +206,7 @@ class Engine {
   void on_status(Market& m);
   void fire_sources(Market& m, Ts now, bool clock);
   void infer(Market& m, Source& s, Ts now);
-  void place(Market& m, int side);
+  bool place(Market& m, int side);
   void place_again(Order& o);
   Ticks clamp_passive(const Market& m, int side, Ticks price) const noexcept;
   void fire_timer(std::uint32_t id, Ts now);

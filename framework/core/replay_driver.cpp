@@ -75,18 +75,16 @@ bool ReplayDriver::step() {
   Next next = next_input();
   if (next.what == Input::NONE || next.ts > config_.until) return false;
   // Timers and samples go on as long as there is market to come, not beyond it.
-  if (next.what >= Input::DUE) {
-    bool more = in_flight();
-    for (std::size_t i = 0; i < streams_.size() && !more; ++i)
-      more = streams_[i].local.ts != kNever || (is_active_[i] && streams_[i].venue.ts != kNever);
-    if (!more) return false;
-  }
+  if (next.what >= Input::DUE && !more_to_come()) return false;
   const bool profile = engine_->profile;
   const Ns t0 = profile ? wall_ns() : 0;
   advance_venues(next.ts);
   if (answered_by(next.ts)) next = next_input();  // an answer came first: by time, or by rank
   const Ns t1 = profile ? wall_ns() : 0;
-  if (!engine_->wants_packets()) advance_books(next.ts, next.what != Input::UPDATE);
+  if (!engine_->wants_packets()) {
+    advance_books(next.ts, next.what != Input::UPDATE);
+    if (next.what >= Input::DUE && next.ts > books_at_ && !more_to_come()) return false;
+  }
   if (profile) {
     venue_ns += t1 - t0;
     book_ns += wall_ns() - t1;
@@ -94,6 +92,13 @@ bool ReplayDriver::step() {
   end_ = next.ts;
   deliver(next);
   return true;
+}
+
+bool ReplayDriver::more_to_come() const noexcept {
+  bool more = in_flight();
+  for (std::size_t i = 0; i < streams_.size() && !more; ++i)
+    more = streams_[i].local.ts != kNever || (is_active_[i] && streams_[i].venue.ts != kNever);
+  return more;
 }
 
 bool ReplayDriver::answered_by(Ts ts) const noexcept {
@@ -285,11 +290,14 @@ void ReplayDriver::advance_books(Ts until, bool including) {
     Market& m = engine_->markets()[i];
     const Ts stop = including ? until : until - 1;
     if (s.local.ts > stop) continue;
+    Ts ts = s.local.ts;
     while (s.local.ts <= stop) {
+      ts = s.local.ts;
       engine_->apply_quietly(m, *s.local.at);
       m.row = s.local.row();
       s.advance_local();
     }
+    books_at_ = std::max(books_at_, ts);
     catch_up(static_cast<InstrumentId>(i), until);
   }
 }

@@ -71,6 +71,7 @@ class ReplayDriver {
   bool step();
   Next next_input() const noexcept;
   bool answered_by(Ts ts) const noexcept;
+  bool more_to_come() const noexcept;
   Ts advance_venues(Ts until);
   void run_rows(InstrumentId inst, Ts limit);
   void advance_books(Ts until, bool including);
@@ -97,6 +98,7 @@ class ReplayDriver {
   std::vector<std::uint8_t> is_active_;
   Server server_;
   Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
+  Ts books_at_ = kNoTime;  // last row that nobody listened to
   bool stirred_ = false;  // the venue answered while rows ran
   bool interrupted_ = false;
   std::int64_t conflated_ = 0, steps_ = 0;

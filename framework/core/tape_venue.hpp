@@ -50,7 +50,10 @@ struct Listing {
   Markouts markouts;
   std::int64_t last_mid2 = kNoPrice;  ///< last two-sided mid
 
-  bool busy() const noexcept { return !own[0].empty() || !own[1].empty() || markouts.next_due() != kNever; }
+  /// Must move with the tape: something rests, a markout is open, or a position may owe funding.
+  bool busy() const noexcept {
+    return !own[0].empty() || !own[1].empty() || markouts.next_due() != kNever || account.position != 0;
+  }
 };
 
 class TapeVenue {

@@ -20,7 +20,7 @@ from hft.analysis.run_data import InstrumentFacts, RunData
 from hft.config import Recipe, VenueConfig, load_recipe, set_key, to_recipe
 from hft.durations import parse_ns
 from hft.environment import environment
-from hft.errors import ConfigError, HftError, StrategyError
+from hft.errors import ConfigError, StrategyError
 from hft.execution.latency import core_latency, delayed
 from hft.feeds import Feed, open_feeds
 from hft.loader import load_strategy, recipe_beside, split_class
@@ -262,13 +262,11 @@ def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay"
     try:
         with progress(label) if progress else nullcontext() as tick:
             replay.run(strategy, _poll(plan.feeds, tick))
-    except HftError as e:
-        status, error = "failed", f"{type(e).__name__}: {e}"
-        if not _from_handler(e):
-            raise
     except KeyboardInterrupt:
         status = "interrupted"
     except Exception as e:
+        if not replay.handler_failed:
+            raise
         status, error = "failed", handler_error(e)
     wall_s = time.perf_counter() - began
     results = replay.results()
@@ -298,16 +296,6 @@ def _saved_state(path: Path) -> dict[str, Any]:
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigError(f"state: cannot read {path}: {error}") from error
     return state
-
-
-def _from_handler(error: BaseException) -> bool:
-    """Did it pass through the user's file? Then it is the strategy's failure."""
-    frame = error.__traceback__
-    while frame is not None:
-        if "hft_strategy_" in frame.tb_frame.f_globals.get("__name__", ""):
-            return True
-        frame = frame.tb_next
-    return False
 
 
 def handler_error(error: BaseException) -> str:

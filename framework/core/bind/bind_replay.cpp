@@ -219,6 +219,8 @@ void init_replay(nb::module_& m) {
            "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
       .def("make_bars", [](Replay& r, Ns interval) { r.session->engine->make_bars(interval); }, "interval_ns"_a)
       .def("profile", [](Replay& r) { r.session->engine->profile = true; }, "Times each stage; costs a few clock reads an input.")
+      .def_prop_ro("handler_failed", [](const Replay& r) { return r.session->handler_failed; },
+                   "What ended the run was raised in a handler.")
       .def("run", &Replay::run, "strategy"_a, "poll"_a = nb::none())
       .def("results",
            [](Replay& r) {

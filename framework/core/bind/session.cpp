@@ -57,7 +57,14 @@ void Session::call(const nb::object& method, nb::object argument) {
   acting = false;
   argument.reset();
   expire_views();
-  if (result == nullptr) throw nb::python_error();
+  finish(result);
+}
+
+void Session::finish(PyObject* result) {
+  if (result == nullptr) {
+    handler_failed = true;
+    throw nb::python_error();
+  }
   Py_DECREF(result);
 }
 
@@ -114,8 +121,7 @@ void Session::start() {
   PyObject* result = PyObject_CallNoArgs(on_start_.ptr());
   acting = false;
   expire_views();
-  if (result == nullptr) throw nb::python_error();
-  Py_DECREF(result);
+  finish(result);
 }
 
 void Session::stop() {
@@ -124,8 +130,7 @@ void Session::stop() {
   PyObject* result = PyObject_CallNoArgs(on_stop_.ptr());
   acting = false;
   expire_views();
-  if (result == nullptr) throw nb::python_error();
-  Py_DECREF(result);
+  finish(result);
 }
 
 void Session::on_trade(const Event& print) { call(on_trade_, nb::cast(PrintView{this, print})); }
@@ -140,8 +145,7 @@ void Session::on_gap(InstrumentId inst) {
   PyObject* result = PyObject_CallFunctionObjArgs(on_gap_.ptr(), instruments[inst].ptr(), nb::str("messages were lost").ptr(), nullptr);
   acting = false;
   expire_views();
-  if (result == nullptr) throw nb::python_error();
-  Py_DECREF(result);
+  finish(result);
 }
 
 void Session::on_features(InstrumentId inst) {
@@ -190,8 +194,7 @@ void Session::on_timer(std::uint32_t timer) {
   }
   acting = false;
   expire_views();
-  if (result == nullptr) throw nb::python_error();
-  Py_DECREF(result);
+  finish(result);
 }
 
 }  // namespace hft

@@ -142,10 +142,12 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   std::vector<ModelFacts> models;                 ///< by model id
   std::vector<nb::dict> row_names;              ///< by model id: column names
   std::unique_ptr<Engine> engine;
-  bool acting = false;  ///< a handler runs
+  bool acting = false;          ///< a handler runs
+  bool handler_failed = false;  ///< what ended the run was raised in a handler
 
  private:
   void call(const nb::object& method, nb::object argument);
+  void finish(PyObject* result);
   void expire_views();
 
   nb::object strategy_;
