@@ -70,6 +70,8 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
         raise
     except DataError as e:  # the journal cannot grow
         status, error = "failed", str(e)
+    except KeyboardInterrupt:  # the third signal
+        status, error = "interrupted", "a handler that did not return was cut short"
     except (Exception, SystemExit) as e:
         status, error = "failed", engine.handler_error(e)
     results = live.results()
