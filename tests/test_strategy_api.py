@@ -530,7 +530,7 @@ def test_own_feature_is_one_more_column() -> None:
             self.note("row", (row.mid, row.pressure))
 
     sim = market()
-    for at in (300, 310):
+    for at in (10_000, 10_010):  # warm by then
         sim.trade(BUY, 102, 9, at=at * MS)
     rows = [v for _, v in played(sim, Look).of("row")]
     assert rows[-1][0] == 101.0
