@@ -1,6 +1,6 @@
-/// A price-level book of one instrument: two mirrored ladders, the state that says whether it can be
-/// believed, and the last print. Both the venue's book and ours are of this type; only the clock that
-/// moves them differs.
+/// A price-level book of one instrument: two mirrored ladders, the state that says whether it can
+/// be believed, and the last print. Both the venue's book and ours are of this type; only the clock
+/// that moves them differs.
 #pragma once
 #include "event.hpp"
 #include "ladder.hpp"
@@ -56,14 +56,20 @@ class Book {
         last_lots = e.qty;
         last_side = e.side;
         break;
-      case Kind::CLEAR: clear(e); break;
+      case Kind::CLEAR:
+        clear(e);
+        break;
       case Kind::SNAPSHOT_BEGIN:
         sides_[0].clear();
         sides_[1].clear();
         state = BookState::SYNCING;
         break;
-      case Kind::SNAPSHOT_END: state = BookState::LIVE; break;
-      case Kind::BBO: set_best(e); break;
+      case Kind::SNAPSHOT_END:
+        state = BookState::LIVE;
+        break;
+      case Kind::BBO:
+        set_best(e);
+        break;
       case Kind::STATUS:
         if (static_cast<Trading>(e.ref_id) == Trading::GAP) {
           state = BookState::GAP;
@@ -71,7 +77,8 @@ class Book {
           trading = static_cast<Trading>(e.ref_id);
         }
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -98,7 +105,8 @@ class Book {
   /// A best-level feed says what the best is, so anything better is gone.
   void set_best(const Event& e) {
     Ladder& ladder = side(e.side);
-    while (ladder.best() != kNoKey && ladder.best() > e.price * e.side) ladder.set(ladder.best(), 0);
+    while (ladder.best() != kNoKey && ladder.best() > e.price * e.side)
+      ladder.set(ladder.best(), 0);
     ladder.set(e.price * e.side, e.qty);
   }
 

@@ -1,9 +1,10 @@
 /// The journal: what went into the engine and what came out, one 64-byte record each, in order.
 ///
-/// In replay it holds no market rows (the store has them); live, the rows lie in a second file and a
-/// PACKET record says which. Records are chunked in memory and, when a file is given, written as they
-/// are made into a shared mapping, so that they survive the death of the process.
+/// In replay it holds no market rows (the store has them); live, the rows lie in a second file and
+/// a PACKET record says which. Records are chunked in memory and, when a file is given, written as
+/// they are made into a shared mapping, so that they survive the death of the process.
 #pragma once
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,19 +16,19 @@
 namespace hft {
 
 enum class RecordKind : std::uint16_t {
-  START = 1,   ///< in: a: seed, b: UTC less monotonic time (live)
-  PACKET,      ///< in: a: first row in the market file, b: rows, c: their digest (live only)
-  UPDATE,      ///< in: order, price, lots; a: kind|reason|fill_reason|maker, b: money, c: ts_venue
-  SIGNAL,      ///< in: a: digest of the outputs, b: ts of the features, c: ts_event of their packet
-  TIMER,       ///< in: a: timer
-  CLOCK,       ///< in: a features clock fired
-  NEW,         ///< out: order, price, lots; a: side|tif, b: tag, c: parent
-  CANCEL,      ///< out
-  REPLACE,     ///< out: order, price, lots
-  REFUSED,     ///< out: the gate said no; a: reason
-  ROW,         ///< out: a features row; a: digest
-  STOP,        ///< in: a: reason
-  END,         ///< live: the session closed its journal; a: records before this one
+  START = 1,  ///< in: a: seed, b: UTC less monotonic time (live)
+  PACKET,     ///< in: a: first row in the market file, b: rows, c: their digest (live only)
+  UPDATE,     ///< in: order, price, lots; a: kind|reason|fill_reason|maker, b: money, c: ts_venue
+  SIGNAL,     ///< in: a: digest of the outputs, b: ts of the features, c: ts_event of their packet
+  TIMER,      ///< in: a: timer
+  CLOCK,      ///< in: a features clock fired
+  NEW,        ///< out: order, price, lots; a: side|tif, b: tag, c: parent
+  CANCEL,     ///< out
+  REPLACE,    ///< out: order, price, lots
+  REFUSED,    ///< out: the gate said no; a: reason
+  ROW,        ///< out: a features row; a: digest
+  STOP,       ///< in: a: reason
+  END,        ///< live: the session closed its journal; a: records before this one
 };
 
 struct Record {
@@ -52,7 +53,8 @@ inline std::uint16_t checksum(const Record& r) noexcept {
 }
 
 /// A file that grows by whole mappings: bytes stored are the kernel's at once, so they outlive
-/// `kill -9`; a power cut they do not. Locked while open, so that a reader can tell a run in progress.
+/// `kill -9`; a power cut they do not. Locked while open, so that a reader can tell a run in
+/// progress.
 class MappedFile {
  public:
   /// Throws ConfigError where the file cannot be made or the disk has no room for the first chunk.
@@ -88,14 +90,16 @@ class Journal {
     }
     if (!keep) return;
     if (used_ == kChunk) {
-      chunks_.emplace_back(new Record[kChunk]);
+      chunks_.push_back(new_chunk());
       used_ = 0;
     }
     chunks_.back()[used_++] = r;
   }
 
   /// Records in memory.
-  std::size_t size() const noexcept { return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_; }
+  std::size_t size() const noexcept {
+    return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_;
+  }
   /// Records appended so far, wherever they are.
   std::size_t appended() const noexcept { return keep ? size() : file_->size() / sizeof(Record); }
   /// Copies all records in memory, checksums set, to `out` (size() of them).
@@ -112,8 +116,11 @@ class Journal {
   bool keep = true;  ///< false: the file alone holds the records
 
  private:
-  static constexpr std::size_t kChunk = 1 << 14;
-  std::vector<std::unique_ptr<Record[]>> chunks_;
+  static constexpr std::size_t kChunk = 1 << 15;  // 2 MiB: one huge page, where the kernel has them
+  using ChunkOfRecords = std::unique_ptr<Record[], decltype(&std::free)>;
+  static ChunkOfRecords new_chunk();
+
+  std::vector<ChunkOfRecords> chunks_;
   std::size_t used_ = kChunk;
   std::unique_ptr<MappedFile> file_;
 };

@@ -1,13 +1,14 @@
 /// One side of a price-level book, keyed so that the best level has the largest key
 /// (`key = price * side`).
 ///
-/// Levels near the touch live in a ring of 2^k lots indexed by `key & mask`, with one occupancy bit a
-/// level: read, write and "next best" are O(1) there, and moving the window copies only what leaves or
-/// enters it. Everything else lives in an open-addressing table. Slow: walking beyond the window (a scan
-/// of the table a level), and moving the window (a scan of the table). On a real BTCUSDT feed 41 % of the
-/// rows lie more than 1,024 ticks away: an ordered map there costs three times the whole row
-/// (tests/bench/book.py). The window starts small, since 256 instruments share a cache, and doubles
-/// while too many rows miss it.
+/// Levels near the touch live in a ring of 2^k lots indexed by `key & mask`, with one occupancy bit
+/// a level: read, write and "next best" are O(1) there, and moving the window copies only what
+/// leaves or enters it. Everything else lives in an open-addressing table. Slow: walking beyond the
+/// window (a scan of the table a level), and moving the window (a scan of the table). On a real
+/// BTCUSDT feed 41 % of the rows lie more than 1,024 ticks away, so the far store counts as much as
+/// the window: std::map for all levels costs nine times as much a row there, and ten times on a
+/// feed that stays near the touch (tests/bench/book.py). The window starts small, since 256
+/// instruments share a cache, and doubles while too many rows miss it.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -21,7 +22,8 @@ namespace hft {
 
 inline constexpr std::int64_t kNoKey = std::numeric_limits<std::int64_t>::min();
 
-/// Open addressing, linear probing, backward-shift delete: lots by key, for levels outside the window.
+/// Open addressing, linear probing, backward-shift delete: lots by key, for levels outside the
+/// window.
 class FarLevels {
  public:
   FarLevels() : keys_(64, kNoKey), lots_(64) {}

@@ -1,6 +1,6 @@
 /// One instrument's rows as two cursors see them: the venue's, at ts_event, and ours, behind it, at
-/// ts_recv. Rows come in chunks from a source that need not hold a day; a chunk is released when our
-/// cursor has left it.
+/// ts_recv. Rows come in chunks from a source that need not hold a day; a chunk is released when
+/// our cursor has left it.
 #pragma once
 #include <deque>
 #include <functional>
@@ -17,8 +17,8 @@ struct Chunk {
 
 class Stream {
  public:
-  /// `next` fills a chunk and returns true, or returns false at the end; `release` is told, in order,
-  /// that the oldest chunk is no longer needed.
+  /// `next` fills a chunk and returns true, or returns false at the end; `release` is told, in
+  /// order, that the oldest chunk is no longer needed.
   Stream(std::function<bool(Chunk&)> next, std::function<void()> release)
       : next_(std::move(next)), release_(std::move(release)) {}
 
@@ -26,8 +26,8 @@ class Stream {
   struct Cursor {
     const Event* at = nullptr;
     const Event* end = nullptr;
-    std::size_t chunk = 0;       ///< ordinal of the chunk it is in
-    std::int64_t base = 0;       ///< row number of that chunk's first row
+    std::size_t chunk = 0;  ///< ordinal of the chunk it is in
+    std::int64_t base = 0;  ///< row number of that chunk's first row
     const Event* first = nullptr;
     Ts ts = kNever;
     std::int64_t row() const noexcept { return base + (at - first); }
@@ -75,9 +75,11 @@ class Stream {
       goes_back("ts_recv", local, last_recv_, local.at->ts_recv);
     local.ts = last_recv_ = local.at->ts_recv;
   }
-  [[noreturn, gnu::noinline]] static void goes_back(const char* what, const Cursor& c, Ts before, Ts now) {
-    throw DataError(std::string(what) + " goes back at row " + std::to_string(c.row()) + ": " + std::to_string(now) +
-                    " after " + std::to_string(before) + " (run `hft data check`, or import with --repair)");
+  [[noreturn, gnu::noinline]] static void goes_back(const char* what, const Cursor& c, Ts before,
+                                                    Ts now) {
+    throw DataError(std::string(what) + " goes back at row " + std::to_string(c.row()) + ": " +
+                    std::to_string(now) + " after " + std::to_string(before) +
+                    " (run `hft data check`, or import with --repair)");
   }
 
   [[gnu::noinline]] void leave_local() {

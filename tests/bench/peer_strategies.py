@@ -110,8 +110,8 @@ class GridInt(Grid):
 class ReadTouch(Strategy):
     """A Python handler a packet."""
 
-    def on_book(self, book: Any) -> None:
-        self.touch = book.bid, book.ask
+    def on_book(self, book: Any) -> Any:
+        return book.bid, book.ask
 
 
 class QuotePackets(Strategy):
