@@ -156,10 +156,8 @@ def mean_depths(done):
     return away[done.fills["side"] == BUY].mean(), away[done.fills["side"] == SELL].mean()
 
 
-RECORD = np.dtype(
-    [("ts", "<i8"), ("order", "<u8"), ("price", "<i8"), ("rest", "V32"), ("instrument", "<u4")]
-    + [("kind", "<u2"), ("check", "<u2")]
-)
+RECORD = np.dtype("<i8, <u8, <i8, V32, <u4, <u2, <u2")  # as tests/pipe/sim.py has it
+RECORD.names = ("ts", "order", "price", "rest", "instrument", "kind", "check")
 NEW, REPLACE = 7, 9
 
 
