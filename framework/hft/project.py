@@ -26,7 +26,7 @@ strategy = "strategies/{module}.py"   # what `hft backtest` and `hft live` run w
 _STRATEGY = '''\
 """Quotes both sides around the mid and leans against what it holds."""
 
-from hft import Params, Strategy
+from hft import BUY, SELL, Params, Strategy
 
 
 class {title}Params(Params, frozen=True):
@@ -52,8 +52,9 @@ class {title}(Strategy):
                 continue
             fair = book.mid - p.skew_ticks * held / p.max_lots
             # Prices are ticks and may be floats: a bid is rounded down, an ask up.
-            self.quote(inst, 1, fair - p.half_spread_ticks, min(p.lots, p.max_lots - held))
-            self.quote(inst, -1, fair + p.half_spread_ticks, min(p.lots, p.max_lots + held))
+            buy, sell = min(p.lots, p.max_lots - held), min(p.lots, p.max_lots + held)
+            self.quote(inst, BUY, fair - p.half_spread_ticks, max(0, buy))  # 0 lots: pull
+            self.quote(inst, SELL, fair + p.half_spread_ticks, max(0, sell))
 '''
 
 _RECIPE = """\
