@@ -1,0 +1,119 @@
+"""The guides name every handler, verb, view and recipe key there is, and none that there is not."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hft import Strategy, _core, config
+from hft.data.synth import SynthConfig
+
+DOCS = Path(__file__).parents[2] / "docs"
+API = (DOCS / "strategy-api.md").read_text()
+RECIPES = (DOCS / "recipes.md").read_text()
+
+VIEWS = ("Instrument", "Book", "Row", "Signal", "Trade", "Bar", "Order", "Fill", "Position")
+
+
+def public(cls: type[Any]) -> set[str]:
+    return {n for n in dir(cls) if not n.startswith("_")}
+
+
+def words_in_code(text: str) -> set[str]:
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    return {
+        w for code in re.findall(r"`([^`]+)`", prose) for w in re.findall(r"[A-Za-z_]\w*", code)
+    }
+
+
+def test_every_name_of_a_strategy_is_told() -> None:
+    assert public(Strategy) - {"params_type"} <= words_in_code(API)
+
+
+def test_every_handler_told_exists() -> None:
+    assert set(re.findall(r"`(on_\w+)\(", API)) == {
+        n for n in vars(Strategy) if n.startswith("on_")
+    }
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_name_of_a_view_is_told(view: str) -> None:
+    text = API.split(f"\n**{view}**")[1].split("\n\n")[0]
+    assert public(getattr(_core, view)) <= words_in_code(text)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_name_told_of_a_view_exists(view: str) -> None:
+    text = API.split(f"\n**{view}**")[1].split("\n\n")[0]
+    told = {w for w in words_in_code(text) if w.islower()}
+    arguments = {
+        "ticks",
+        "price",
+        "lots",
+        "other",
+        "side",
+        "n",
+        "row",
+        "signal",
+        "up",
+        "imbalance_5",
+    }
+    handlers = {w for w in told if w.startswith("on_")}
+    assert told - arguments - handlers <= public(getattr(_core, view))
+
+
+def test_verbs_are_written_with_their_arguments() -> None:
+    signature = (_core.StrategyBase.submit.__doc__ or "").splitlines()[0]
+    for argument in ("side", "lots", "price", "tif", "tag", "cause", "parent"):
+        assert argument in signature
+        assert argument in API.split("`submit(")[1].split("`")[0]
+
+
+TABLES = {
+    "Top level": config.Recipe,
+    "`[data]`": config.DataConfig,
+    "`[data.synth]`": SynthConfig,
+    "`[latency]`": config.LatencyConfig,
+    "`[venue]`, `[venues.NAME]`": config.VenueConfig,
+    "`[risk]`": config.RiskConfig,
+    "`[engine]`": config.EngineSection,
+}
+
+
+def table_rows(title: str) -> dict[str, str]:
+    """Key -> default of a section's table, as written."""
+    text = RECIPES.split(f"## {title}\n")[1].split("\n## ")[0]
+    rows: dict[str, str] = {}
+    for line in re.findall(r"^\| (`.*?`) \| (.*?) \|", text, re.M):
+        keys, defaults = re.findall(r"`(\w+)`", line[0]), line[1].split(", ")
+        spread = defaults if len(defaults) == len(keys) else defaults * len(keys)
+        rows.update(zip(keys, spread, strict=False))
+    return rows
+
+
+@pytest.mark.parametrize("title", TABLES)
+def test_every_key_of_a_recipe_is_told_and_no_other(title: str) -> None:
+    struct = TABLES[title]
+    tables = {
+        f.name
+        for f in msgspec.structs.fields(struct)
+        if isinstance(f.type, type) and issubclass(f.type, msgspec.Struct)
+    }
+    assert set(table_rows(title)) == set(struct.__struct_fields__) - tables - {"venues"}
+
+
+@pytest.mark.parametrize("title", [t for t in TABLES if t != "Top level"])
+def test_the_defaults_told_are_the_defaults(title: str) -> None:
+    struct = TABLES[title]
+    made = config.DataConfig().synth if struct is SynthConfig else struct()
+    for key, told in table_rows(title).items():
+        default = getattr(made, key)
+        if default in (None, ()):  # "all", or nothing
+            continue
+        written = tomllib.loads(f"v = {told.replace('`', '')}")["v"]
+        assert written == msgspec.json.decode(msgspec.json.encode(default)), key
