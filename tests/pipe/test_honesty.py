@@ -1,0 +1,337 @@
+"""What a backtest must never do: see ahead, take what is not there, be luckier for being slower."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_market import MID, random_tape
+from sim import RECORD, T0, Scripted, Sim, rechunked
+
+from hft import Strategy
+from hft.analysis.records import FillReason, OrderState
+from hft.engine import Outcome, prepare, run_once
+from hft.types import BUY, POST_ONLY, SELL, InstrumentSpec, Kind
+
+MS = 1_000_000
+TAKEN = int(FillReason.TAKEN)
+
+
+class Reactive(Strategy):
+    """Quotes by what it sees and takes now and then, so that everything it sees shows in its orders."""
+
+    def on_book(self, book: Any) -> None:
+        if not book.two_sided:
+            return
+        lots = 1 + (book.bid_lots + book.ask_lots) % 5
+        self.quotes(book.instrument, book.micro_price - 1.3, book.micro_price + 1.3, lots)
+        if (book.bid + book.ask_lots) % 7 == 0:
+            self.submit(book.instrument, BUY if book.bid % 2 else SELL, lots, tif=1)
+
+    def on_fill(self, fill: Any) -> None:
+        if fill.lots % 2:
+            self.cancel_all(fill.instrument)
+
+
+def replay(tapes: list[np.ndarray], *, cls: type[Strategy] = Reactive, chunk: int = 1000, entry: int = MS,
+           response: int = MS, feed: Any = "data", compute: int = 20_000, **venue: Any) -> Outcome:  # fmt: skip
+    names = [f"I{i}.V{i % 2}" for i in range(len(tapes))]
+    specs = [InstrumentSpec(symbol=n[:2], venue=n[3:], tick=1.0, lot=1.0) for n in names]
+    recipe = {
+        "latency": dict(entry=entry, response=response, compute=compute, feed=feed),
+        "venue": dict(maker_fee=-0.0001, taker_fee=0.0005, **venue),
+        "engine": {"bracket": False, "sample": "10ms"},
+    }
+    plan = prepare(cls, dict(zip(names, tapes, strict=True)), specs=specs, recipe=recipe)
+    outcome = run_once(rechunked(plan, chunk))
+    assert outcome.run.status == "complete", outcome.run.error
+    return outcome
+
+
+def tapes(seed: int, instruments: int = 2, rows: int = 400) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [random_tape(rng, rows, T0) for _ in range(instruments)]
+
+
+# ---- nothing is seen before its time -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_comes_after_a_moment_changes_nothing_before_it(seed: int) -> None:
+    whole = tapes(seed)
+    full = replay(whole).journal.view(RECORD)
+    for share in (0.2, 0.5, 0.8):
+        cut = int(T0 + share * (max(int(t["ts_event"][-1]) for t in whole) - T0))
+        short = replay([t[t["ts_event"] <= cut] for t in whole]).journal.view(RECORD)
+        assert len(full[full["ts"] <= cut]) > 20
+        before = [j[(j["ts"] <= cut) & (j["kind"] != 12)] for j in (full, short)]  # 12: STOP
+        assert np.array_equal(before[0], before[1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_order_answers_a_packet_that_had_not_come(seed: int) -> None:
+    orders = replay(tapes(seed), compute=300_000).run.orders
+    sent = orders[orders["ts_send"] > 0]
+    assert len(sent) > 10
+    assert (sent["ts_cause_event"] <= sent["ts_cause_recv"]).all()
+    assert (sent["ts_cause_recv"] <= sent["ts_decide"]).all()
+    assert (sent["ts_send"] == sent["ts_decide"] + 300_000).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_fill_before_the_order_arrived_and_none_heard_before_it_travelled(seed: int) -> None:
+    run = replay(tapes(seed), entry=2 * MS, response=3 * MS).run
+    order = run.orders[run.fills["order"].astype(int) - 1]
+    assert (run.fills["ts_venue"] >= order["ts_arrive"]).all()
+    assert (order["ts_arrive"] >= order["ts_send"] + 2 * MS).all()
+    assert (run.fills["ts_recv"] >= run.fills["ts_venue"] + 3 * MS).all()
+
+
+# ---- slower is never luckier ---------------------------------------------------------------------
+
+
+def filled_by(tape: np.ndarray, latency: int, price: int, side: int, **venue: Any) -> tuple[str, list[tuple[int, int]]]:
+    class One(Strategy):
+        def on_start(self) -> None:
+            self.at(T0 + 20 * MS, self.submit, side, 7, price, POST_ONLY)
+
+    run = replay([tape], cls=One, entry=latency, compute=0, **venue).run
+    state = OrderState(int(run.orders[0]["state"])).name
+    total = np.cumsum(run.fills["lots"])
+    return state, [(int(t), int(n)) for t, n in zip(run.fills["ts_venue"], total, strict=True)]
+
+
+def lots_at(fills: list[tuple[int, int]], ts: int) -> int:
+    return max((n for t, n in fills if t <= ts), default=0)
+
+
+@pytest.mark.parametrize("venue", [{}, {"queue": "risk_averse"}, {"queue_n": 0.5}, {"queue": "log1", "cross": "wait_trade"}],
+                         ids=["power3", "risk_averse", "power3 n<1", "log1"])  # fmt: skip
+def test_more_entry_latency_never_fills_a_passive_order_earlier(venue: dict[str, Any]) -> None:
+    compared = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        tape = random_tape(rng, 300, T0, calm=True)
+        side = int(rng.choice([1, -1]))
+        price = MID - side * int(rng.integers(0, 4))
+        found = [filled_by(tape, latency, price, side, **venue) for latency in (0, MS, 10 * MS, 60 * MS)]
+        rested = [fills for state, fills in found if state != "REJECTED"]
+        for fast, slow in zip(rested, rested[1:], strict=False):
+            for ts, lots in slow:
+                assert lots_at(fast, ts) >= lots, (seed, fast, slow)
+                compared += 1
+    assert compared > 20
+
+
+def test_an_order_that_arrives_earlier_is_never_further_back() -> None:
+    for seed in range(10):
+        tape = random_tape(np.random.default_rng(seed), 300, T0, calm=True)
+        sim = Sim()
+        sim.markets["X.SIM"].array = lambda tape=tape: tape  # type: ignore[method-assign]
+        sim.script = [(at * MS, lambda s: s.submit(BUY, 3, MID - 1, POST_ONLY)) for at in (30, 60, 90)]
+        sim.run()
+        done = [sim.outcome.run.fills[sim.outcome.run.fills["order"] == k]["ts_venue"] for k in (1, 2, 3)]
+        first = [int(d[0]) if len(d) else 1 << 62 for d in done]
+        rested = [t for t, o in zip(first, sim.outcome.run.orders, strict=True) if o["state"] != OrderState.REJECTED]
+        assert rested == sorted(rested)
+
+
+# ---- nothing is taken that is not there ----------------------------------------------------------
+
+
+def displayed(tape: np.ndarray, upto: int) -> dict[tuple[int, int], int]:
+    """The tape's book after all rows up to a time, by (side, price)."""
+    book: dict[tuple[int, int], int] = {}
+    for e in tape[tape["ts_event"] <= upto]:
+        if e["kind"] == Kind.LEVEL:
+            book[int(e["side"]), int(e["price"])] = int(e["qty"])
+        elif e["kind"] == Kind.SNAPSHOT_BEGIN:
+            book.clear()
+        elif e["kind"] == Kind.CLEAR:
+            for side, price in list(book):
+                inside = e["ref_id"] != 1 or (price - int(e["price"])) * side >= 0
+                if int(e["side"]) in (0, side) and inside:
+                    del book[side, price]
+    return book
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_takers_take_what_is_displayed_at_most(seed: int) -> None:
+    market = tapes(seed, 1)
+    run = replay(market, refill_half_life=0).run
+    taken = run.fills[run.fills["reason"] == TAKEN]
+    assert len(taken) > 0
+    for ts in np.unique(taken["ts_venue"]):
+        book = displayed(market[0], int(ts))
+        for fill in taken[taken["ts_venue"] == ts]:
+            same = taken[(taken["ts_venue"] == ts) & (taken["price"] == fill["price"]) & (taken["side"] == fill["side"])]
+            assert same["lots"].sum() <= book[-int(fill["side"]), int(fill["price"])]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_print_fills_no_more_than_it_printed(seed: int) -> None:
+    market = tapes(seed, 1)
+    run = replay(market).run
+    printed = run.fills[np.isin(run.fills["reason"], [int(FillReason.QUEUE), int(FillReason.THROUGH)])]
+    assert len(printed) > 0
+    for row in np.unique(printed["cause_row"]):
+        assert market[0][row]["kind"] == Kind.TRADE
+        assert printed[printed["cause_row"] == row]["lots"].sum() <= market[0][row]["qty"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nobody_joins_behind_more_than_is_displayed(seed: int) -> None:
+    market = tapes(seed, 1)
+    run = replay(market).run
+    rested = run.orders[~np.isnan(run.orders["ahead_at_accept"]) & (run.orders["replaces"] == 0)]
+    assert len(rested) > 5
+    for order in rested:
+        book = displayed(market[0], int(order["ts_arrive"]))
+        assert 0 <= order["ahead_at_accept"] <= book.get((int(order["side"]), int(order["price"])), 0)
+
+
+# ---- money ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_account_is_the_sum_of_its_fills(seed: int) -> None:
+    run = replay(tapes(seed)).run
+    assert len(run.fills) > 10
+    for inst in (0, 1):
+        fills = run.fills[run.fills["instrument"] == inst]
+        last = run.samples[run.samples["instrument"] == inst][-1]
+        assert last["position"] == (fills["side"] * fills["lots"]).sum()
+        assert last["fees"] == fills["fee"].sum()
+        if last["bid"] > 0 and last["ask"] > 0:
+            cash = -(fills["side"].astype(np.int64) * fills["lots"] * fills["price"]).sum() * 10**9
+            mark = int(last["position"]) * (int(last["bid"]) + int(last["ask"])) * 500_000_000
+            assert last["equity"] == cash + mark - last["fees"] - last["funding"]
+
+
+# ---- the same every time -------------------------------------------------------------------------
+
+PROCESS = """
+import hashlib, sys
+sys.path.insert(0, {here!r})
+from test_honesty import replay, tapes
+print(hashlib.sha256(replay(tapes(3, 3), chunk=int(sys.argv[1])).journal).hexdigest())
+"""
+
+
+def test_journals_are_equal_in_any_process_with_any_hash_seed_and_chunk_size() -> None:
+    code = PROCESS.format(here=str(Path(__file__).parent))
+    said = {
+        subprocess.run([sys.executable, "-c", code, chunk], capture_output=True, text=True, check=True,
+                       env={**os.environ, "PYTHONHASHSEED": seed}).stdout.strip()  # fmt: skip
+        for seed, chunk in (("0", "1"), ("1", "7"), ("random", "1000"))
+    }
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100])
+def test_chunks_leave_no_trace(chunk: int) -> None:
+    one, other = (hashlib.sha256(replay(tapes(5, 3), chunk=c).journal).digest() for c in (chunk, 1000))
+    assert one == other
+
+
+# ---- one server, two clocks ----------------------------------------------------------------------
+
+
+class Slow(Scripted):
+    def on_book(self, book: Any) -> None:
+        self.heard.append((self.now - T0, book.bid, "book"))
+        if book.bid == 101:
+            self.order = self.submit(BUY, 1, 90)
+
+
+def test_a_handlers_time_delays_later_handlers_and_its_orders() -> None:
+    sim = Sim(entry=10, response=10, compute=100)
+    sim.strategy = Slow
+    sim.book(bids={100: 1}, asks={110: 1}, at=0)
+    sim.level(BUY, 101, 1, at=1_000)
+    sim.level(BUY, 102, 1, at=1_030)  # waits until 1,100
+    sim.level(BUY, 103, 1, at=1_150)  # waits until 1,300, for the answer came before it
+    sim.level(BUY, 104, 1, at=1_500)
+    sim.run()
+    books = [(at, bid) for at, bid, what in sim.outcome.strategy.heard if what == "book"]
+    assert books[:5] == [(0, 100), (1_000, 101), (1_100, 102), (1_300, 103), (1_500, 104)]
+    row = sim.outcome.run.orders[0]
+    assert (row["ts_decide"] - T0, row["ts_send"] - T0, row["ts_arrive"] - T0) == (1_000, 1_100, 1_110)
+    answer = next((at, state) for at, order, state in sim.outcome.strategy.heard if order == 1)
+    assert answer == (1_200, "NEW")  # it came at 1,120, while 102 was served
+
+
+def test_inputs_wait_in_order_of_arrival() -> None:
+    sim = Sim(entry=0, response=5, compute=1_000)
+    sim.strategy = Slow
+    sim.book(bids={100: 1}, asks={110: 1}, at=0)
+    sim.submit(BUY, price=90, lots=1, at=10)  # handled at 1,000, sent at 2,000, answered at 2,005
+    sim.level(BUY, 104, 1, at=2_004)
+    sim.level(BUY, 105, 1, at=2_006)
+    sim.tick(20_000)
+    sim.run()
+    heard = [(bid, what) for _, bid, what in sim.outcome.strategy.heard]
+    assert heard[:4] == [(100, "book"), (104, "book"), (1, "NEW"), (105, "book")]
+
+
+def decisions(feed: int, entry: int) -> tuple[list[Any], list[int]]:
+    class Cancels(Strategy):
+        """Cancels its bid when the bid below it thins out."""
+
+        def on_start(self) -> None:
+            seen.clear()
+            self.order: Any = None
+            self.at(T0 + 50, self.go)
+            self.every(100, self.look)
+
+        def go(self) -> None:
+            self.order = self.submit(BUY, 5, 100)
+
+        def look(self) -> None:
+            book = self.book()
+            seen.append((self.now - T0, book.touch, book.lots_at(BUY, 100), book.age_ns))
+            if self.order and self.order.alive and book.live and book.lots_at(BUY, 100) < 5:
+                self.cancel(self.order)
+
+    seen: list[Any] = []
+    sim = Sim(entry=entry, response=10, feed=feed)
+    sim.strategy = Cancels
+    sim.book(bids={100: 10}, asks={101: 10}, at=0)
+    for k in range(1, 10):
+        sim.level(BUY, 100, 10 - k, at=170 * k)
+    sim.trade(SELL, 99, 10, at=1_260)
+    outcome = sim.run()
+    return list(seen), [int(f["ts_venue"] - T0) for f in outcome.run.fills]
+
+
+def test_feed_delay_changes_what_is_seen_and_entry_delay_does_not() -> None:
+    fresh, saved = decisions(feed=0, entry=10)
+    stale, filled = decisions(feed=400, entry=10)
+    late, caught = decisions(feed=0, entry=300)
+    assert late == fresh
+    assert stale != fresh
+    assert (saved, filled) == ([], [1_260])  # on stale data the cancel came too late
+    assert caught == [1_260]  # and so it did on fresh data with a slow wire
+
+
+def test_no_delay_at_all_is_the_limit_of_small_ones() -> None:
+    market = tapes(9, 1, 300)
+    zero = replay(market, entry=0, response=0, compute=0, feed=0).run
+    assert (zero.orders["ts_arrive"] == zero.orders["ts_decide"]).all()
+    assert (zero.fills["ts_recv"] == zero.fills["ts_venue"]).all()
+
+
+def test_constants_shift_every_arrival_exactly() -> None:
+    for entry in (0, 1, 777, 5 * MS):
+        sim = Sim(entry=entry, response=3)
+        sim.book(bids={100: 10}, asks={101: 10})
+        for at in (10, 11, 500):
+            sim.submit(BUY, price=100, lots=1, at=at)
+        sim.run()
+        assert (sim.outcome.run.orders["ts_arrive"] - T0).tolist() == [at + entry for at in (10, 11, 500)]
