@@ -58,7 +58,7 @@ inline std::uint16_t checksum(const Record& r) noexcept {
 class MappedFile {
  public:
   /// Throws ConfigError where the file cannot be made or the disk has no room for the first chunk.
-  explicit MappedFile(const std::string& path, std::size_t chunk_bytes = std::size_t{8} << 20);
+  explicit MappedFile(const std::string& path, std::size_t chunk_bytes = std::size_t{1} << 20);
   ~MappedFile() { close(); }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -6,7 +6,17 @@ namespace {
 
 constexpr Ns kPollEvery = 1'000'000;
 constexpr Ns kWindDown = 1'000'000'000;
+constexpr Ns kIdleNap = 50'000;
 constexpr std::int64_t kStopped = 1, kAbandoned = 2;
+
+/// Tells the core that its sibling may go first.
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
 
 /// The market without us: rows that are wholly ours go, our lots leave the levels that others share.
 /// A packet of nothing else ends up empty: in replay it would not exist either.
@@ -87,6 +97,7 @@ LiveDriver::LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue)
 Ts LiveDriver::stamp() noexcept { return std::max(clock_.now(), engine_->now()); }
 
 void LiveDriver::run(Ns duration_ns) {
+  sharpen_naps();
   venue_.start();
   start_ = clock_.now();
   next_sample_ = start_ - start_ % config_.sample_ns + config_.sample_ns;
@@ -129,7 +140,15 @@ void LiveDriver::trade(Ts until) {
       interrupted_ = asked_.load(std::memory_order_relaxed) > 0;
     }
     if (interrupted_ || now >= until) return;
-    if (!worked) __builtin_ia32_pause();
+    if (!worked) idle(now, until);
+  }
+}
+
+void LiveDriver::idle(Ts now, Ts until) const {
+  if (config_.nap_ns > 0) {
+    nap(std::min({config_.nap_ns, engine_->next_due() - now, until - now}));
+  } else {
+    relax();
   }
 }
 
@@ -245,7 +264,7 @@ void LiveDriver::wind_down() {
       interrupted_ = true;
       break;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    nap(kIdleNap);
   }
   close();
 }

@@ -25,6 +25,8 @@ struct SessionCalls {
 struct LiveConfig {
   std::string journal_path, market_path;
   Ns sample_ns = 1'000'000'000;
+  /// Longest nap of a thread that finds nothing to do; 0: it spins, which is best on a core of its own.
+  Ns nap_ns = 0;
 };
 
 class LiveDriver {
@@ -60,6 +62,7 @@ class LiveDriver {
   void send();
   void wind_down();
   void close();
+  void idle(Ts now, Ts until) const;
   void keep_fill(const Update& u);
   Ts stamp() noexcept;
 

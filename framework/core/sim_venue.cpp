@@ -1,15 +1,11 @@
 #include "sim_venue.hpp"
 
-#include <sys/prctl.h>
-
-#include <chrono>
 
 namespace hft {
 
 namespace {
 
-constexpr Ns kNap = 50'000;         // between looks at the commands; a shorter wait is spun
-constexpr unsigned long kSlack = 1;  // [ns] the kernel's default rounds each nap up by 50 us
+constexpr Ns kNap = 50'000;  // at most, between looks at the commands
 constexpr std::size_t kUnseen = 1 << 14;
 
 }  // namespace
@@ -34,7 +30,7 @@ void SimVenue::start() {
   collect();
   running_.store(true, std::memory_order_relaxed);
   thread_ = std::thread([this] {
-    ::prctl(PR_SET_TIMERSLACK, kSlack);
+    sharpen_naps();
     try {
       loop();
     } catch (...) {
@@ -63,7 +59,7 @@ void SimVenue::loop() {
     if (!leaving_answers_.empty()) next = std::min(next, leaving_answers_.front().ts);
     if (!arriving_.empty()) next = std::min(next, arriving_.front().ts);
     // Commands come at any time, so even a quiet market looks for them every nap.
-    if (next - clock_->now() > 2 * kNap) std::this_thread::sleep_for(std::chrono::nanoseconds(kNap));
+    nap(std::min(next - clock_->now(), kNap));
   }
 }
 

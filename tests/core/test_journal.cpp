@@ -38,7 +38,7 @@ TEST_CASE("records of a file are those of memory, checksums set, across many map
   Journal kept, written;
   written.open(file.path);
   written.keep = false;
-  constexpr std::int64_t kRecords = 300'000;  // 18 MiB: three mappings
+  constexpr std::int64_t kRecords = 300'000;  // 18 mappings
   for (std::int64_t n = 0; n < kRecords; ++n) {
     kept.append(numbered(n));
     written.append(numbered(n));

@@ -151,11 +151,11 @@ def limit_files_to(size):
 def test_a_full_disk_is_found_before_the_session_starts(hft, everything, tmp_path):
     run = hft(
         *("live", "--venue", "sim", everything, "--duration", "5s", "--out", tmp_path),
-        preexec_fn=limit_files_to(1 << 20),
+        preexec_fn=limit_files_to(1 << 19),
     )
     code, _, err = run.wait()
     assert code == ConfigError.exit_code
-    assert "error: no room for 8 MiB more of" in err
+    assert "error: no room for 1 MiB more of" in err
     assert "Traceback" not in err
 
 
@@ -167,7 +167,7 @@ def test_a_disk_that_fills_up_ends_the_session_with_its_orders_cancelled(hft, sa
     )
     code, _, err = run.wait()
     assert code != 0
-    assert "no room for 8 MiB more of" in err
+    assert "no room for 1 MiB more of" in err
     assert "Traceback" not in err
     (folder,) = tmp_path.glob("live-*")
     report = Report.load(folder)

@@ -93,15 +93,15 @@ void init_live(nb::module_& m) {
   live.def("__init__",
            [](LiveSim* self, std::vector<Instrument> instruments, const EngineConfig& engine, const SimMarketConfig& market,
               Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns, const std::string& journal, const std::string& rows,
-              std::size_t feed_rows) {
+              Ns nap_ns, std::size_t feed_rows) {
              auto session = std::make_shared<Session>(std::move(instruments), engine);
              SimVenueConfig venue{market, entry_ns, response_ns, feed_ns, feed_rows};
-             LiveConfig config{journal, rows, sample_ns};
+             LiveConfig config{journal, rows, sample_ns, nap_ns};
              auto driver = std::make_unique<LiveDriver>(*session->engine, std::move(config), std::move(venue));
              new (self) LiveSim{std::move(session), std::move(driver)};
            },
            "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a, "sample_ns"_a, "journal"_a, "rows"_a,
-           "feed_rows"_a = std::size_t{1} << 16)
+           "nap_ns"_a = Ns{0}, "feed_rows"_a = std::size_t{1} << 16)
       .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a)
       .def("ask_to_stop", [](LiveSim& l) { l.driver->ask_to_stop(); },
            "Once: winds down. Again: does not wait for the answers that are due.")

@@ -20,6 +20,13 @@ PATH = click.Path(path_type=Path)
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter."
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of the recipe and the simulated market.")
+@click.option(
+    "--idle",
+    default="50us",
+    show_default=True,
+    metavar="DURATION|spin",
+    help="With nothing to do: nap so long at most, or spin (25 us faster on a core of its own).",
+)
 @click.option("--out", type=PATH, help="Folder for run folders.")
 def live(
     strategy: str | None,
@@ -28,6 +35,7 @@ def live(
     recipe: Path | None,
     assignments: tuple[str, ...],
     seed: int | None,
+    idle: str,
     out: Path | None,
 ) -> None:
     """Run STRATEGY on the wall clock; without one, the project's (`[tool.hft] strategy`)."""
@@ -44,12 +52,13 @@ def live(
 
     log = logging.getLogger(__name__)
     duration_ns = parse_ns(duration)
+    nap_ns = 0 if idle == "spin" else parse_ns(idle)
     plan = engine.prepare(
         strategy or project_strategy(), "synth", recipe=recipe, assignments=assignments, seed=seed
     )
     folder = run_folder.new_folder("live", plan.recipe.name, out)
     log.info("%s on %s for %s: %s", plan.recipe.name, venue, duration, session.describe(plan))
-    outcome = session.run_sim(plan, folder, duration_ns)
+    outcome = session.run_sim(plan, folder, duration_ns, nap_ns=nap_ns)
     run_folder.write_outcome(folder, plan, outcome)
     terminal.show(Report(outcome.run).figures, Console())
     click.echo(

@@ -28,12 +28,18 @@ from hft.run_folder import MARKET_FILE
 log = logging.getLogger(__name__)
 
 
-def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
+def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> Outcome:
     """Runs against the simulated market of `data.synth` until the time is over or Ctrl-C.
 
     Writes journal and market rows into `folder` as it goes: they survive the death of the process.
     A handler that raises cancels everything and ends the session as failed; Ctrl-C or SIGTERM
     cancels everything, calls `on_stop` and ends it as interrupted.
+
+    Args:
+        plan: what to run.
+        folder: an empty run folder.
+        duration_ns: how long.
+        nap_ns: longest nap when there is nothing to do; 0: spin, for a core of one's own.
 
     Raises:
         ConfigError: the recipe asks for what the wall clock cannot give, or `folder` cannot be
@@ -58,6 +64,7 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int) -> Outcome:
         parse_ns(plan.recipe.engine.sample),
         str(folder / "journal.bin"),
         str(folder / MARKET_FILE),
+        nap_ns,
     )
     engine.add_sources(live, plan)
     strategy = engine.new_strategy(plan)
