@@ -30,7 +30,8 @@ class WallClock {
 /// For the calling thread: the kernel rounds its naps up by 50 us unless told otherwise.
 inline void sharpen_naps() noexcept { ::prctl(PR_SET_TIMERSLACK, 1UL); }
 
-/// Waits for about `ns` and rather less: a nap wakes some 15 us late, so the last of a wait is the caller's to spin.
+/// Waits for about `ns` and rather less: a nap wakes some 15 us late, so the last of a wait is the
+/// caller's to spin.
 inline void nap(Ns ns) {
   constexpr Ns kLate = 20'000;
   if (ns > 2 * kLate) std::this_thread::sleep_for(std::chrono::nanoseconds(ns - kLate));

@@ -18,8 +18,8 @@ void relax() noexcept {
 #endif
 }
 
-/// The market without us: rows that are wholly ours go, our lots leave the levels that others share.
-/// A packet of nothing else ends up empty: in replay it would not exist either.
+/// The market without us: rows that are wholly ours go, our lots leave the levels that others
+/// share. A packet of nothing else ends up empty: in replay it would not exist either.
 void take_out_own(std::vector<Event>& packet) {
   std::erase_if(packet, [](const Event& e) { return (e.flags & OWN) != 0; });
   for (Event& e : packet) {
@@ -45,7 +45,8 @@ void stop_engine(Engine& engine, const SessionCalls& calls, Ts now) {
 
 /// Longs pay shorts a rate of the position's worth at the mark price; the venue gives the rate.
 Money funding_of(const Instrument& inst, const Update& u) noexcept {
-  return static_cast<Money>(static_cast<__int128>(inst.worth(u.lots, u.price)) * u.money / kMoneyPerUnit);
+  return static_cast<Money>(static_cast<__int128>(inst.worth(u.lots, u.price)) * u.money /
+                            kMoneyPerUnit);
 }
 
 bool any_alive(Engine& engine) noexcept {
@@ -87,7 +88,10 @@ Update update_of(const Record& r) noexcept {
 }
 
 LiveDriver::LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue)
-    : engine_(&engine), config_(std::move(config)), venue_(std::move(venue), clock_), market_file_(config_.market_path),
+    : engine_(&engine),
+      config_(std::move(config)),
+      venue_(std::move(venue), clock_),
+      market_file_(config_.market_path),
       markouts_(engine.markets().size()) {
   engine_->journal.open(config_.journal_path);
   engine_->journal.keep = false;
@@ -215,8 +219,8 @@ void LiveDriver::give_packet() {
     open.read(fills_, ts - 1, m.book.live() ? m.book.mid2() : kNoPrice);
   market_file_.append(packet_.data(), packet_.size() * sizeof(Event));
   const auto rows = static_cast<std::int64_t>(packet_.size());
-  engine_->journal.append(
-      {now, 0, 0, 0, rows_, rows, digest_of(packet_.data(), packet_.size()), m.inst.id, RecordKind::PACKET, 0});
+  engine_->journal.append({now, 0, 0, 0, rows_, rows, digest_of(packet_.data(), packet_.size()),
+                           m.inst.id, RecordKind::PACKET, 0});
   engine_->wake(now);
   for (const Event& e : packet_) engine_->on_row(m, e, rows_++, now);
   packet_.clear();
@@ -226,7 +230,8 @@ void LiveDriver::give_packet() {
   send();
 }
 
-/// Native models answered inside the engine; each result is an input of its own, stamped when it is there.
+/// Native models answered inside the engine; each result is an input of its own, stamped when it is
+/// there.
 void LiveDriver::speak() {
   while (!engine_->requests.empty()) {
     const Signal s = std::move(engine_->requests.front());
@@ -244,15 +249,16 @@ void LiveDriver::send() {
     if (c.kind == Command::Kind::NEW) engine_->orders()[c.order].row.ts_send = c.ts_send;
     Command* slot = venue_.commands.claim();
     if (slot == nullptr)
-      throw CoreError("the venue's command queue is full: " + std::to_string(venue_.commands.capacity()) + " messages unread");
+      throw CoreError("the venue's command queue is full: " +
+                      std::to_string(venue_.commands.capacity()) + " messages unread");
     *slot = c;
     venue_.commands.publish();
   }
   engine_->outbox.clear();
 }
 
-/// What is on its way still arrives, so answers are taken until nothing of ours lives. The market is
-/// over, as it is for a replay that has come to its last row.
+/// What is on its way still arrives, so answers are taken until nothing of ours lives. The market
+/// is over, as it is for a replay that has come to its last row.
 void LiveDriver::wind_down() {
   const SimVenueConfig& wire = venue_.config();
   const Ts until = clock_.now() + kWindDown + 2 * (wire.entry_ns + wire.response_ns);
@@ -307,9 +313,11 @@ void LiveDriver::keep_fill(const Update& u) {
   fills_.push_back(f);
 }
 
-// ---- verification -----------------------------------------------------------------------------------
+// ---- verification
+// -----------------------------------------------------------------------------------
 
-void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows) {
+void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows,
+                       std::size_t n_rows) {
   engine_->journal_idle_timers = true;
   const auto failed_after = [&](std::size_t i) {
     while (++i < n)
@@ -334,22 +342,26 @@ void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows, 
 void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) {
   Engine& e = *engine_;
   if (r.instrument >= e.markets().size())
-    throw DataError("journal record " + std::to_string(at_) + " names instrument " + std::to_string(r.instrument) +
-                    ", the run has " + std::to_string(e.markets().size()));
+    throw DataError("journal record " + std::to_string(at_) + " names instrument " +
+                    std::to_string(r.instrument) + ", the run has " +
+                    std::to_string(e.markets().size()));
   switch (r.kind) {
     case RecordKind::START:
       e.wake(r.ts);
       e.start(r.ts, r.b);
       calls.start();
       break;
-    case RecordKind::PACKET: packet(r, rows, n_rows); break;
+    case RecordKind::PACKET:
+      packet(r, rows, n_rows);
+      break;
     case RecordKind::UPDATE:
       e.wake(r.ts);
       e.on_update(update_of(r), r.ts);
       break;
     case RecordKind::SIGNAL: {
       if (e.requests.empty())
-        throw CoreError("journal record " + std::to_string(at_) + " is a signal where the engine asked no model");
+        throw CoreError("journal record " + std::to_string(at_) +
+                        " is a signal where the engine asked no model");
       const Signal s = std::move(e.requests.front());
       e.requests.erase(e.requests.begin());
       e.wake(r.ts);
@@ -369,9 +381,11 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
       }
       return;
     case RecordKind::END:
-      e.journal.append({r.ts, 0, 0, 0, static_cast<std::int64_t>(e.journal.appended()), 0, 0, 0, RecordKind::END, 0});
+      e.journal.append({r.ts, 0, 0, 0, static_cast<std::int64_t>(e.journal.appended()), 0, 0, 0,
+                        RecordKind::END, 0});
       return;
-    default: return;  // outputs: the engine makes its own
+    default:
+      return;  // outputs: the engine makes its own
   }
   e.settle(e.now());
 }
@@ -380,16 +394,18 @@ void VerifyDriver::packet(const Record& r, const Event* rows, std::size_t n_rows
   const auto first = static_cast<std::size_t>(r.a), size = static_cast<std::size_t>(r.b);
   const auto who = [&] { return "journal record " + std::to_string(at_) + " (PACKET)"; };
   if (r.a < 0 || r.b <= 0 || first + size > n_rows)
-    throw DataError(who() + " points to market rows " + std::to_string(r.a) + " to " + std::to_string(r.a + r.b) +
-                    ", the market file has " + std::to_string(n_rows));
+    throw DataError(who() + " points to market rows " + std::to_string(r.a) + " to " +
+                    std::to_string(r.a + r.b) + ", the market file has " + std::to_string(n_rows));
   if (digest_of(rows + first, size) != r.c)
-    throw DataError("market rows " + std::to_string(first) + " to " + std::to_string(first + size - 1) +
-                    " are damaged: they are not what " + who() + " saw");
+    throw DataError("market rows " + std::to_string(first) + " to " +
+                    std::to_string(first + size - 1) + " are damaged: they are not what " + who() +
+                    " saw");
   Engine& e = *engine_;
   Market& m = e.market(r.instrument);
   e.journal.append(r);
   e.wake(r.ts);
-  for (std::size_t i = first; i < first + size; ++i) e.on_row(m, rows[i], static_cast<std::int64_t>(i), r.ts);
+  for (std::size_t i = first; i < first + size; ++i)
+    e.on_row(m, rows[i], static_cast<std::int64_t>(i), r.ts);
   e.on_packet(m, r.ts);
 }
 

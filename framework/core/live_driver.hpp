@@ -1,10 +1,10 @@
 /// Live: the engine on the wall clock, on the calling thread, against the simulated venue.
 ///
-/// One busy thread owns feed, book, features, native inference (inline), strategy, risk and order entry.
-/// An input is stamped when it is dequeued; a stamp older than the engine's clock is raised to it. Every
-/// input is in the journal before the engine sees it and every command before it is sent, so the journal
-/// replays to the byte (`VerifyDriver`). Our own resting lots and prints are taken out of the feed before
-/// the engine sees it: it knows the market without us, as in replay.
+/// One busy thread owns feed, book, features, native inference (inline), strategy, risk and order
+/// entry. An input is stamped when it is dequeued; a stamp older than the engine's clock is raised
+/// to it. Every input is in the journal before the engine sees it and every command before it is
+/// sent, so the journal replays to the byte (`VerifyDriver`). Our own resting lots and prints are
+/// taken out of the feed before the engine sees it: it knows the market without us, as in replay.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -25,7 +25,8 @@ struct SessionCalls {
 struct LiveConfig {
   std::string journal_path, market_path;
   Ns sample_ns = 1'000'000'000;
-  /// Longest nap of a thread that finds nothing to do; 0: it spins, which is best on a core of its own.
+  /// Longest nap of a thread that finds nothing to do; 0: it spins, which is best on a core of its
+  /// own.
   Ns nap_ns = 0;
 };
 
@@ -36,10 +37,11 @@ class LiveDriver {
   SessionCalls calls;
   std::function<void()> poll;  ///< called each millisecond when there is time
 
-  /// Until `duration_ns` has passed or `ask_to_stop` was called. A handler that throws: all orders are
-  /// cancelled, no new ones pass, and the exception goes on.
+  /// Until `duration_ns` has passed or `ask_to_stop` was called. A handler that throws: all orders
+  /// are cancelled, no new ones pass, and the exception goes on.
   void run(Ns duration_ns);
-  /// Once: winds down. Again: does not wait for the answers that are due. From `poll` or any thread.
+  /// Once: winds down. Again: does not wait for the answers that are due. From `poll` or any
+  /// thread.
   void ask_to_stop() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
 
   const std::vector<FillRow>& fills() const noexcept { return fills_; }
@@ -80,13 +82,14 @@ class LiveDriver {
   bool interrupted_ = false;
 };
 
-/// Feeds a journal's inputs back; the engine writes a journal of its own, to be compared with the first.
+/// Feeds a journal's inputs back; the engine writes a journal of its own, to be compared with the
+/// first.
 class VerifyDriver {
  public:
   explicit VerifyDriver(Engine& engine) : engine_(&engine) {}
   SessionCalls calls;
-  /// `records` and the market rows they point to. Throws DataError where rows are not those journaled;
-  /// a handler's exception goes on unless the journal says that it failed there too.
+  /// `records` and the market rows they point to. Throws DataError where rows are not those
+  /// journaled; a handler's exception goes on unless the journal says that it failed there too.
   void run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows);
   std::size_t at() const noexcept { return at_; }  ///< the record being fed
 

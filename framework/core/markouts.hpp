@@ -1,5 +1,5 @@
-/// Mids some time after each fill. Fills come in time order, so each horizon's open ones are a queue and
-/// the earliest of six fronts is the only time anybody has to watch.
+/// Mids some time after each fill. Fills come in time order, so each horizon's open ones are a
+/// queue and the earliest of six fronts is the only time anybody has to watch.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -26,7 +26,8 @@ class Markouts {
         fills[open_[h].front()].markout_mid2[h] = mid2;
         open_[h].pop_front();
       }
-      if (!open_[h].empty()) next_due_ = std::min(next_due_, fills[open_[h].front()].ts_venue + kMarkoutNs[h]);
+      if (!open_[h].empty())
+        next_due_ = std::min(next_due_, fills[open_[h].front()].ts_venue + kMarkoutNs[h]);
     }
   }
 

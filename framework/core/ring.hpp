@@ -1,7 +1,7 @@
 /// Bounded queue between one producer thread and one consumer thread; no locks.
 /// Producer: claim() -> write -> publish(). Consumer: poll() -> read -> release(). Each returns
-/// nullptr rather than wait, so the caller chooses how to wait. The cursors only grow; each side keeps
-/// a stale copy of the other's and reads the shared one when that copy says full or empty.
+/// nullptr rather than wait, so the caller chooses how to wait. The cursors only grow; each side
+/// keeps a stale copy of the other's and reads the shared one when that copy says full or empty.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -24,7 +24,8 @@ class SpscRing {
   T* claim() noexcept {
     const std::size_t at = tail_.load(std::memory_order_relaxed);  // only the producer moves it
     if (at - head_seen_ > mask_) {
-      head_seen_ = head_.load(std::memory_order_acquire);  // pairs with release(): the slot was read
+      head_seen_ =
+          head_.load(std::memory_order_acquire);  // pairs with release(): the slot was read
       if (at - head_seen_ > mask_) return nullptr;
     }
     return &slots_[at & mask_];

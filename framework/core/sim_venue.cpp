@@ -1,6 +1,5 @@
 #include "sim_venue.hpp"
 
-
 namespace hft {
 
 namespace {
@@ -18,8 +17,8 @@ SimVenue::SimVenue(SimVenueConfig config, const WallClock& clock)
       positions_(config_.market.instruments.size()),
       lost_(config_.market.instruments.size()) {}
 
-/// Making the market took a while: what the crowd did meanwhile is played unseen, and the feed begins
-/// with the book as it stands, not with a burst of old rows.
+/// Making the market took a while: what the crowd did meanwhile is played unseen, and the feed
+/// begins with the book as it stands, not with a burst of old rows.
 void SimVenue::start() {
   const Ts now = clock_->now();
   while (sim_.next_ts() <= now) {
@@ -41,7 +40,8 @@ void SimVenue::start() {
 }
 
 void SimVenue::stop() {
-  running_.store(false, std::memory_order_relaxed);  // a flag alone: nothing is published through it
+  running_.store(false,
+                 std::memory_order_relaxed);  // a flag alone: nothing is published through it
   if (thread_.joinable()) thread_.join();
 }
 
@@ -91,9 +91,12 @@ Ts SimVenue::act(Ts now) {
 void SimVenue::execute(const Command& c) {
   switch (c.kind) {
     case Command::Kind::NEW:
-      sim_.submit(c.instrument, c.order, static_cast<Side>(c.side), c.price, c.lots, c.tif, c.ts_arrive, rows_, reports_);
+      sim_.submit(c.instrument, c.order, static_cast<Side>(c.side), c.price, c.lots, c.tif,
+                  c.ts_arrive, rows_, reports_);
       break;
-    case Command::Kind::CANCEL: sim_.cancel(c.instrument, c.order, c.ts_arrive, rows_, reports_); break;
+    case Command::Kind::CANCEL:
+      sim_.cancel(c.instrument, c.order, c.ts_arrive, rows_, reports_);
+      break;
     case Command::Kind::REPLACE:
       sim_.replace(c.instrument, c.order, c.price, c.lots, c.ts_arrive, rows_, reports_);
       break;
@@ -151,8 +154,8 @@ void SimVenue::deliver_packet() {
   }
 }
 
-/// The reader learns of the loss now and gets the book after the feed's delay; rows still on their way
-/// are older than that book.
+/// The reader learns of the loss now and gets the book after the feed's delay; rows still on their
+/// way are older than that book.
 void SimVenue::resync(InstrumentId inst, Ts now) {
   Event* gap = market.claim();
   *gap = {};
@@ -171,14 +174,30 @@ void SimVenue::resync(InstrumentId inst, Ts now) {
 Update SimVenue::answer_of(const SimReport& r) {
   Update u{};
   switch (r.kind) {
-    case SimReportKind::ACK: u.kind = Update::Kind::ACCEPTED; break;
-    case SimReportKind::REJECT: u.kind = Update::Kind::REJECTED; break;
-    case SimReportKind::FILL: u.kind = Update::Kind::FILL; break;
-    case SimReportKind::CANCELED: u.kind = Update::Kind::CANCELED; break;
-    case SimReportKind::EXPIRED: u.kind = Update::Kind::EXPIRED; break;
-    case SimReportKind::CANCEL_REJECT: u.kind = Update::Kind::CANCEL_REJECTED; break;
-    case SimReportKind::REPLACED: u.kind = Update::Kind::REPLACED; break;
-    case SimReportKind::REPLACE_REJECT: u.kind = Update::Kind::REPLACE_REJECTED; break;
+    case SimReportKind::ACK:
+      u.kind = Update::Kind::ACCEPTED;
+      break;
+    case SimReportKind::REJECT:
+      u.kind = Update::Kind::REJECTED;
+      break;
+    case SimReportKind::FILL:
+      u.kind = Update::Kind::FILL;
+      break;
+    case SimReportKind::CANCELED:
+      u.kind = Update::Kind::CANCELED;
+      break;
+    case SimReportKind::EXPIRED:
+      u.kind = Update::Kind::EXPIRED;
+      break;
+    case SimReportKind::CANCEL_REJECT:
+      u.kind = Update::Kind::CANCEL_REJECTED;
+      break;
+    case SimReportKind::REPLACED:
+      u.kind = Update::Kind::REPLACED;
+      break;
+    case SimReportKind::REPLACE_REJECT:
+      u.kind = Update::Kind::REPLACE_REJECTED;
+      break;
   }
   u.reason = r.reason;
   u.fill_reason = r.fill_reason;

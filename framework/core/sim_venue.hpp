@@ -1,8 +1,10 @@
-/// The simulated market on the wall clock, on a thread of its own: the venue of `hft live --venue sim`.
+/// The simulated market on the wall clock, on a thread of its own: the venue of `hft live --venue
+/// sim`.
 ///
 /// Commands reach its matching `entry_ns` after they were sent; answers leave it for us after
-/// `response_ns`, market rows after `feed_ns`. A packet that we leave no room for is lost, as on a real
-/// feed: when half the ring is free again a GAP status follows, and a snapshot. Answers are never lost.
+/// `response_ns`, market rows after `feed_ns`. A packet that we leave no room for is lost, as on a
+/// real feed: when half the ring is free again a GAP status follows, and a snapshot. Answers are
+/// never lost.
 #pragma once
 #include <atomic>
 #include <deque>

@@ -698,20 +698,20 @@ class StrategyBase:
     def book(self) -> object: ...
 
     @overload
-    def book(self, inst: object) -> object:
+    def book(self, inst: Instrument | str) -> object:
         """Our book of an instrument, as a view."""
 
     @overload
-    def position(self) -> Position: ...
+    def position(self) -> object: ...
 
     @overload
-    def position(self, inst: object) -> Position: ...
+    def position(self, inst: Instrument | str) -> object: ...
 
     def orders(self, inst: object | None = None, *, tag: str | None = None) -> list:
         """Orders that are not over."""
 
     @overload
-    def submit(self, inst: object, side: int, lots: int, price: object | None = None, tif: int = 0, tag: str = '', cause: object | None = None, parent: object | None = None) -> object:
+    def submit(self, inst: Instrument | str, side: int, lots: int, price: object | None = None, tif: int = 0, tag: str = '', cause: object | None = None, parent: object | None = None) -> object:
         """Sends an order when the handler returns; price None: market."""
 
     @overload
@@ -734,7 +734,7 @@ class StrategyBase:
     def quotes(self, bid: object, ask: object, lots: int) -> None: ...
 
     @overload
-    def quotes(self, inst: object, bid: object, ask: object, lots: int) -> None:
+    def quotes(self, inst: Instrument | str, bid: object, ask: object, lots: int) -> None:
         """
         One bid and one ask that should rest; floats round outward and passive prices stop at the touch.
         """
@@ -743,14 +743,14 @@ class StrategyBase:
     def quote(self, side: int, price: object, lots: int) -> None: ...
 
     @overload
-    def quote(self, inst: object, side: int, price: object, lots: int) -> None:
+    def quote(self, inst: Instrument | str, side: int, price: object, lots: int) -> None:
         """One order that should rest on a side; 0 lots pulls it."""
 
     @overload
     def ladder(self, side: int, start: object, step: int, levels: int, lots: int) -> None: ...
 
     @overload
-    def ladder(self, inst: object, side: int, start: object, step: int, levels: int, lots: int) -> None:
+    def ladder(self, inst: Instrument | str, side: int, start: object, step: int, levels: int, lots: int) -> None:
         """
         `levels` orders from `start` outwards in steps of `step` ticks that should rest on a side; 0 lots pulls them.
         """
@@ -763,10 +763,10 @@ class StrategyBase:
     def at(self, ts: int, fn: object, *args: object) -> Timer:
         """Calls fn(*args) once at a time of our clock."""
 
-    def parent_order(self, inst: object, side: int, lots: int) -> ParentOrder: ...
+    def parent_order(self, inst: Instrument | str, side: int, lots: int) -> ParentOrder: ...
 
     @property
-    def listed(self) -> object:
+    def listed(self) -> list:
         """All instruments of the run, in order."""
 
 class RiskLimits:
@@ -822,12 +822,6 @@ class EngineConfig:
 
     @moves.setter
     def moves(self, arg: int, /) -> None: ...
-
-    @property
-    def native_replace(self) -> bool: ...
-
-    @native_replace.setter
-    def native_replace(self, arg: bool, /) -> None: ...
 
     @property
     def seed(self) -> int: ...
@@ -889,7 +883,7 @@ class VenueConfig:
     def set_latency(self, entry: object, response: object) -> None:
         """Each a constant [ns] or (times, durations, scale)."""
 
-def make_instrument(id: int, venue_id: int, symbol: str, venue: str, tick: float, lot: float, multiplier: float, inverse: bool, maker_e9: int, taker_e9: int) -> Instrument: ...
+def make_instrument(id: int, venue_id: int, symbol: str, venue: str, tick: float, lot: float, multiplier: float, inverse: bool, maker_e9: int, taker_e9: int, can_replace: bool) -> Instrument: ...
 
 class Replay:
     """A run of one strategy over recorded or synthetic rows."""
@@ -907,6 +901,10 @@ class Replay:
     def profile(self) -> None:
         """Times each stage; costs a few clock reads an input."""
 
+    @property
+    def handler_failed(self) -> bool:
+        """What ended the run was raised in a handler."""
+
     def run(self, strategy: object, poll: object | None = None) -> None: ...
 
     def results(self) -> dict: ...
@@ -916,9 +914,15 @@ class Replay:
 class LiveSim:
     """A strategy on the wall clock against the simulated venue."""
 
-    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, market: SimMarketConfig, entry_ns: int, response_ns: int, feed_ns: int, sample_ns: int, journal: str, rows: str) -> None: ...
+    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, market: SimMarketConfig, entry_ns: int, response_ns: int, feed_ns: int, sample_ns: int, journal: str, rows: str, nap_ns: int = 0, feed_rows: int = 65536) -> None: ...
 
     def run(self, strategy: object, duration_ns: int) -> None: ...
+
+    def ask_to_stop(self) -> None:
+        """Once: winds down. Again: does not wait for the answers that are due."""
+
+    def venue_position(self, instrument: int) -> int:
+        """Sum of our fills by the venue's books, after the run."""
 
     def results(self) -> dict: ...
 
@@ -934,6 +938,10 @@ class Verify:
     def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig) -> None: ...
 
     def run(self, strategy: object, records: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def at(self) -> int:
+        """The record being fed when it ended."""
 
     def results(self) -> dict: ...
 

@@ -1,5 +1,3 @@
-#include "journal.hpp"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "journal.hpp"
 
 using namespace hft;
 
@@ -20,11 +19,15 @@ namespace {
 
 /// A file of its own that goes with the test.
 struct TempFile {
-  std::string path = (std::filesystem::temp_directory_path() / ("hft_journal_" + std::to_string(::getpid()))).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("hft_journal_" + std::to_string(::getpid())))
+          .string();
   ~TempFile() { std::filesystem::remove(path); }
   std::vector<Record> records() const {
     std::vector<Record> all(std::filesystem::file_size(path) / sizeof(Record));
-    std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size() * sizeof(Record)));
+    std::ifstream(path, std::ios::binary)
+        .read(reinterpret_cast<char*>(all.data()),
+              static_cast<std::streamsize>(all.size() * sizeof(Record)));
     return all;
   }
 };
@@ -54,7 +57,7 @@ TEST_CASE("records of a file are those of memory, checksums set, across many map
   CHECK(std::memcmp(disk.data(), memory.data(), disk.size() * sizeof(Record)) == 0);
 }
 
-TEST_CASE("a checksum tells every single flipped bit, its own included") {
+TEST_CASE("a checksum tells a flipped bit wherever it is, in itself too") {
   Record r = numbered(5);
   r.check = checksum(r);
   for (std::size_t bit = 0; bit < 8 * sizeof r; ++bit) {
@@ -92,7 +95,8 @@ TEST_CASE("a file that cannot be made or grown is refused before the first recor
   CHECK_THROWS_AS(MappedFile("/nonexistent/journal.bin"), ConfigError);
   const TempFile file;
   const MappedFile first(file.path);
-  CHECK_THROWS_WITH_AS(MappedFile(file.path), (file.path + " is being written by another session").c_str(), ConfigError);
+  CHECK_THROWS_WITH_AS(MappedFile(file.path),
+                       (file.path + " is being written by another session").c_str(), ConfigError);
 }
 
 TEST_CASE("an open journal is locked, a closed one is not") {

@@ -1,6 +1,4 @@
 /// The live driver against the simulated venue, on the wall clock: seconds, not minutes.
-#include "live_driver.hpp"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -8,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include "live_driver.hpp"
 
 using namespace hft;
 
@@ -21,16 +21,26 @@ struct Desk final : StrategyPort {
   std::function<void(Order&, const Update&)> fill;
   std::function<void(InstrumentId)> gap, ready;
   std::function<void(const Event&)> trade;
-  void on_ready(InstrumentId i) override { if (ready) ready(i); }
-  void on_book(InstrumentId i) override { if (book) book(i); }
-  void on_trade(const Event& e) override { if (trade) trade(e); }
+  void on_ready(InstrumentId i) override {
+    if (ready) ready(i);
+  }
+  void on_book(InstrumentId i) override {
+    if (book) book(i);
+  }
+  void on_trade(const Event& e) override {
+    if (trade) trade(e);
+  }
   void on_bar(const Bar&) override {}
   void on_features(InstrumentId) override {}
   void on_signal(const Signal&) override {}
   void on_data(const Event&) override {}
   void on_order(Order&) override {}
-  void on_fill(Order& o, const Update& u) override { if (fill) fill(o, u); }
-  void on_gap(InstrumentId i) override { if (gap) gap(i); }
+  void on_fill(Order& o, const Update& u) override {
+    if (fill) fill(o, u);
+  }
+  void on_gap(InstrumentId i) override {
+    if (gap) gap(i);
+  }
   void on_timer(std::uint32_t) override {}
   Desk() { wants = WANTS_BOOK | WANTS_TRADE | WANTS_FILL | WANTS_GAP | WANTS_READY; }
 };
@@ -47,7 +57,8 @@ Instrument contract(InstrumentId id) {
 }
 
 struct Session {
-  explicit Session(std::size_t instruments = 1, double messages_per_s = 500, std::size_t feed_rows = 1 << 16) {
+  explicit Session(std::size_t instruments = 1, double messages_per_s = 500,
+                   std::size_t feed_rows = 1 << 16) {
     SimVenueConfig venue;
     std::vector<Instrument> listed;
     for (std::size_t i = 0; i < instruments; ++i) {
@@ -74,11 +85,14 @@ struct Session {
   template <class T>
   static std::vector<T> read(const std::string& path) {
     std::vector<T> all(std::filesystem::file_size(path) / sizeof(T));
-    std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size() * sizeof(T)));
+    std::ifstream(path, std::ios::binary)
+        .read(reinterpret_cast<char*>(all.data()),
+              static_cast<std::streamsize>(all.size() * sizeof(T)));
     return all;
   }
 
-  /// Feeds the journal to `again`, a desk that acts as this one did, and counts the records that differ.
+  /// Feeds the journal to `again`, a desk that acts as this one did, and counts the records that
+  /// differ.
   std::size_t differences(Desk& again, const SessionCalls& calls, Engine& fresh) const {
     const auto records = read<Record>(journal);
     const auto rows = read<Event>(market);
@@ -101,15 +115,19 @@ struct Session {
 
  private:
   static std::string name(const char* what) {
-    return (std::filesystem::temp_directory_path() / ("hft_live_" + std::to_string(::getpid()) + what)).string();
+    return (std::filesystem::temp_directory_path() /
+            ("hft_live_" + std::to_string(::getpid()) + what))
+        .string();
   }
 };
 
 /// Buys at the touch again and again, so that it is filled as maker.
-std::function<void(InstrumentId)> buys_at_touch(Engine& engine, Lots lots = 3, std::uint32_t tag = 0) {
+std::function<void(InstrumentId)> buys_at_touch(Engine& engine, Lots lots = 3,
+                                                std::uint32_t tag = 0) {
   return [&engine, lots, tag](InstrumentId i) {
     Market& m = engine.market(i);
-    if (m.live.empty() && m.book.two_sided()) engine.submit(i, BUY, lots, m.book.bid(), Tif::GTC, tag, 0);
+    if (m.live.empty() && m.book.two_sided())
+      engine.submit(i, BUY, lots, m.book.bid(), Tif::GTC, tag, 0);
   };
 }
 
@@ -128,7 +146,8 @@ TEST_CASE("the book of a live session is the market without us") {
       REQUIRE(m.book.lots_at(BUY, alone) == 0);
       s.engine->submit(i, BUY, ours, alone, Tif::GTC, 0, 0);
     }
-    for (const Order* o : m.live) rested |= o->row.state == OrderState::NEW && o->row.price == alone;
+    for (const Order* o : m.live)
+      rested |= o->row.state == OrderState::NEW && o->row.price == alone;
     shown = std::max(shown, m.book.lots_at(BUY, alone));
   };
   s.desk.trade = [&](const Event& e) { last_was_own |= (e.flags & OWN) != 0; };
@@ -189,7 +208,8 @@ TEST_CASE("stamps of every order: the wires' delays are lower bounds, nothing go
   CHECK((marked || s.driver->fills().empty()));
 }
 
-TEST_CASE("a journal fed back gives the same records, and a strategy that acts otherwise does not") {
+TEST_CASE(
+    "a journal fed back gives the same records, and a strategy that acts otherwise does not") {
   Session s(2, 800);
   s.desk.book = buys_at_touch(*s.engine);
   SessionCalls calls;
@@ -232,7 +252,9 @@ TEST_CASE("what on_stop flattens reaches the market; what its fills ask for does
   CHECK(s.engine->market(0).account.position == s.driver->venue().position(0));
 }
 
-TEST_CASE("a handler that throws: orders are cancelled, fills are kept, and the journal replays to the failure") {
+TEST_CASE(
+    "a handler that throws: orders are cancelled, fills are kept, and the journal replays to the "
+    "failure") {
   Session s;
   const auto failing = [](Engine& e) {
     return [&e, buy = buys_at_touch(e)](InstrumentId i) {
@@ -270,8 +292,9 @@ TEST_CASE("a handler that sleeps: the feed has a gap, then a new book, and the j
   s.desk.gap = [&](InstrumentId) { ++gaps; };
   s.desk.ready = [&](InstrumentId) { ++ready; };
   s.desk.book = [&](InstrumentId i) {
-    buys_at_touch(*s.engine)(i);
-    if (s.engine->counters.packets % 2'000 == 1'000 && ++naps < 6) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    buys_at_touch (*s.engine)(i);
+    if (s.engine->counters.packets % 2'000 == 1'000 && ++naps < 6)
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
   };
   s.driver->run(1'500 * kMs);
   CHECK(gaps > 0);

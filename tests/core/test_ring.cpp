@@ -1,5 +1,3 @@
-#include "ring.hpp"
-
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "message.hpp"
+#include "ring.hpp"
 #include "sim_venue.hpp"
 
 using namespace hft;
@@ -116,9 +115,10 @@ TEST_CASE("what was claimed but not published is not seen") {
 
 TEST_CASE("a capacity that is no power of two is refused") {
   for (const std::size_t capacity : {0, 3, 6, 100})
-    CHECK_THROWS_WITH_AS(SpscRing<int>{capacity},
-                         ("a ring's capacity must be a power of two, was " + std::to_string(capacity)).c_str(),
-                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(
+        SpscRing<int>{capacity},
+        ("a ring's capacity must be a power of two, was " + std::to_string(capacity)).c_str(),
+        std::invalid_argument);
 }
 
 TEST_CASE("two threads: every row once, whole and in order, through many wraps") {
@@ -162,7 +162,8 @@ TEST_CASE("a consumer that sleeps finds the ring full, a producer that sleeps em
   CHECK(refused > 0);
 }
 
-// ---- the venue's thread, here because `make tsan` runs this file -----------------------------------
+// ---- the venue's thread, here because `make tsan` runs this file
+// -----------------------------------
 
 namespace {
 
@@ -242,7 +243,8 @@ TEST_CASE("a reader that is too slow is told of the gap and gets the venue's boo
     }
   };
   const auto gaps = [&] {
-    return std::count_if(seen.begin(), seen.end(), [](const Event& e) { return e.kind == Kind::STATUS; });
+    return std::count_if(seen.begin(), seen.end(),
+                         [](const Event& e) { return e.kind == Kind::STATUS; });
   };
   const Ts until = clock.now() + 30'000'000'000;
   while (gaps() < 3 && clock.now() < until) {

@@ -32,7 +32,11 @@ def everything(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("everything")
     features = Features(
-        spread(), imbalance(5), ofi(3, "100ms"), micro_price_minus_mid(), trigger=OnTouch(sizes=True)
+        spread(),
+        imbalance(5),
+        ofi(3, "100ms"),
+        micro_price_minus_mid(),
+        trigger=OnTouch(sizes=True),
     )
     entries, trigger = entries_of(features)
     rng = np.random.default_rng(3)

@@ -15,8 +15,7 @@ from hft.errors import ConfigError
 ALIVE = [0, 1, 2, 4, 5]  # OrderState values of an order that is not over
 
 
-
-# ---- signals ---------------------------------------------------------------------------------------
+# ---- signals ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -107,7 +106,7 @@ def test_a_handler_that_never_returns_gives_way_to_the_third_signal(hft, running
     assert report.run.error == "a handler that did not return was cut short"
 
 
-# ---- death -----------------------------------------------------------------------------------------
+# ---- death ------------------------------------------------------------
 
 
 def test_kill_9_leaves_all_that_was_said(hft, running, same, everything, tmp_path):
@@ -140,7 +139,7 @@ def test_a_run_in_progress_is_told_apart(hft, running, same, everything, tmp_pat
     same(folder)
 
 
-# ---- disks -----------------------------------------------------------------------------------------
+# ---- disks ------------------------------------------------------------
 
 
 def limit_files_to(size):
@@ -159,7 +158,9 @@ def test_a_full_disk_is_found_before_the_session_starts(hft, everything, tmp_pat
     assert "Traceback" not in err
 
 
-def test_a_disk_that_fills_up_ends_the_session_with_its_orders_cancelled(hft, same, strategies, tmp_path):
+def test_a_disk_that_fills_up_ends_the_session_with_its_orders_cancelled(
+    hft, same, strategies, tmp_path
+):
     run = hft(
         *("live", "--venue", "sim", strategies / "sleeper.py", "--duration", "1h"),
         *("--set", "every=1h", "--set", "data.synth.messages_per_s=50000", "--out", tmp_path),
@@ -184,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_named(hft, everything, tmp_path):
     assert "Traceback" not in err
 
 
-# ---- before it starts ------------------------------------------------------------------------------
+# ---- before it starts ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_what_the_wall_clock_cannot_give_is_refused(hft, everything, tmp_path, s
 
 
 def test_memory_stays_flat(hft, running, everything, tmp_path):
-    """Pages of the two files count until their mapping goes, so the bound is two chunks and more."""
+    """Pages of the two files count until their mapping goes, so the bound is generous."""
     run = hft(
         *("live", "--venue", "sim", everything, "--duration", "1h", "--out", tmp_path),
         *("--set", "data.synth.messages_per_s=20000"),

@@ -32,7 +32,17 @@ def test_15_seconds_at_10000_messages_a_second_and_instrument(trade, same, every
     assert all(found.values()), found
     assert result.records == len(run_folder.read_journal(folder))
     counts = outcome.strategy.counts
-    for what in ("rows", "signals", "bars", "trades", "fills", "ready", "at", "REJECTED", "CANCELED"):
+    for what in (
+        "rows",
+        "signals",
+        "bars",
+        "trades",
+        "fills",
+        "ready",
+        "at",
+        "REJECTED",
+        "CANCELED",
+    ):
         assert counts[what] > 0, (what, counts)
     assert {o["tag"] for o in outcome.run.orders} == set(range(len(outcome.run.tags)))
 

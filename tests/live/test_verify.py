@@ -59,7 +59,7 @@ def copy(tmp_path):
     return make
 
 
-# ---- the same bytes -------------------------------------------------------------------------------
+# ---- the same bytes ------------------------------------------------------------
 
 
 def test_a_backtest_verifies(replayed, same):
@@ -92,7 +92,7 @@ def test_another_seed_gives_another_journal(replayed, everything):
     assert engine.run_once(plan).journal.tobytes() != (replayed / "journal.bin").read_bytes()
 
 
-# ---- other inputs ----------------------------------------------------------------------------------
+# ---- other inputs ------------------------------------------------------------
 
 
 def test_a_changed_strategy_copy_is_refused(replayed, copy):
@@ -137,7 +137,7 @@ def test_what_is_no_run_folder_is_refused(tmp_path):
         verify_run(tmp_path)
 
 
-# ---- damage ----------------------------------------------------------------------------------------
+# ---- damage ------------------------------------------------------------
 
 
 def spoil(folder, change):
@@ -214,7 +214,7 @@ def test_a_journal_cut_inside_a_record_is_refused(lived, copy):
     folder = copy(lived)
     path = folder / "journal.bin"
     os.truncate(path, path.stat().st_size - 17)
-    with pytest.raises(DataError, match="is cut: .* not a whole number of 64-byte records"):
+    with pytest.raises(DataError, match=r"is cut: .* not a whole number of 64-byte records"):
         verify_run(folder)
 
 

@@ -12,8 +12,10 @@ using namespace nanobind::literals;
 namespace hft {
 
 void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-                std::optional<std::shared_ptr<Network>> network, std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows);
-void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns);
+                std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
+                std::int64_t warm_up_rows, bool publish_rows);
+void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
+               nb::dict outputs, nb::dict columns);
 nb::dict results_of(const Engine& engine, const std::vector<FillRow>& fills);
 
 namespace {
@@ -72,41 +74,56 @@ struct Verify {
 
 template <class T>
 void bind_sources(nb::class_<T>& c) {
-  c.def("add_source",
-        [](T& t, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger, std::optional<std::shared_ptr<Network>> network,
-           std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows) {
-          add_source(*t.session, inst, std::move(specs), trigger, std::move(network), model, warm_up_rows, publish_rows);
-        },
-        "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a, "publish_rows"_a)
-      .def("set_model",
-           [](T& t, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns) {
-             set_model(*t.session, model, name, tier, outputs, columns);
-           },
-           "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
-      .def("make_bars", [](T& t, Ns interval) { t.session->engine->make_bars(interval); }, "interval_ns"_a);
+  c.def(
+       "add_source",
+       [](T& t, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
+          std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
+          std::int64_t warm_up_rows, bool publish_rows) {
+         add_source(*t.session, inst, std::move(specs), trigger, std::move(network), model,
+                    warm_up_rows, publish_rows);
+       },
+       "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a,
+       "publish_rows"_a)
+      .def(
+          "set_model",
+          [](T& t, std::uint32_t model, const std::string& name, const std::string& tier,
+             nb::dict outputs,
+             nb::dict columns) { set_model(*t.session, model, name, tier, outputs, columns); },
+          "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
+      .def(
+          "make_bars", [](T& t, Ns interval) { t.session->engine->make_bars(interval); },
+          "interval_ns"_a);
 }
 
 }  // namespace
 
 void init_live(nb::module_& m) {
-  nb::class_<LiveSim> live(m, "LiveSim", "A strategy on the wall clock against the simulated venue.");
-  live.def("__init__",
-           [](LiveSim* self, std::vector<Instrument> instruments, const EngineConfig& engine, const SimMarketConfig& market,
-              Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns, const std::string& journal, const std::string& rows,
-              Ns nap_ns, std::size_t feed_rows) {
-             auto session = std::make_shared<Session>(std::move(instruments), engine);
-             SimVenueConfig venue{market, entry_ns, response_ns, feed_ns, feed_rows};
-             LiveConfig config{journal, rows, sample_ns, nap_ns};
-             auto driver = std::make_unique<LiveDriver>(*session->engine, std::move(config), std::move(venue));
-             new (self) LiveSim{std::move(session), std::move(driver)};
-           },
-           "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a, "sample_ns"_a, "journal"_a, "rows"_a,
-           "nap_ns"_a = Ns{0}, "feed_rows"_a = std::size_t{1} << 16)
+  nb::class_<LiveSim> live(m, "LiveSim",
+                           "A strategy on the wall clock against the simulated venue.");
+  live.def(
+          "__init__",
+          [](LiveSim* self, std::vector<Instrument> instruments, const EngineConfig& engine,
+             const SimMarketConfig& market, Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns,
+             const std::string& journal, const std::string& rows, Ns nap_ns,
+             std::size_t feed_rows) {
+            auto session = std::make_shared<Session>(std::move(instruments), engine);
+            SimVenueConfig venue{market, entry_ns, response_ns, feed_ns, feed_rows};
+            LiveConfig config{journal, rows, sample_ns, nap_ns};
+            auto driver =
+                std::make_unique<LiveDriver>(*session->engine, std::move(config), std::move(venue));
+            new (self) LiveSim{std::move(session), std::move(driver)};
+          },
+          "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a,
+          "sample_ns"_a, "journal"_a, "rows"_a, "nap_ns"_a = Ns{0},
+          "feed_rows"_a = std::size_t{1} << 16)
       .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a)
-      .def("ask_to_stop", [](LiveSim& l) { l.driver->ask_to_stop(); },
-           "Once: winds down. Again: does not wait for the answers that are due.")
-      .def("venue_position", [](const LiveSim& l, InstrumentId i) { return l.driver->venue().position(i); }, "instrument"_a,
-           "Sum of our fills by the venue's books, after the run.")
+      .def(
+          "ask_to_stop", [](LiveSim& l) { l.driver->ask_to_stop(); },
+          "Once: winds down. Again: does not wait for the answers that are due.")
+      .def(
+          "venue_position",
+          [](const LiveSim& l, InstrumentId i) { return l.driver->venue().position(i); },
+          "instrument"_a, "Sum of our fills by the venue's books, after the run.")
       .def("results", [](LiveSim& l) {
         nb::dict out = results_of(*l.session->engine, l.driver->fills());
         out["rows"] = l.driver->rows();
@@ -119,11 +136,13 @@ void init_live(nb::module_& m) {
   bind_sources(live);
 
   nb::class_<Verify> verify(m, "Verify", "Feeds a live journal's inputs back into the engine.");
-  verify.def("__init__",
-             [](Verify* self, std::vector<Instrument> instruments, const EngineConfig& engine) {
-               new (self) Verify{std::make_shared<Session>(std::move(instruments), engine)};
-             },
-             "instruments"_a, "engine"_a)
+  verify
+      .def(
+          "__init__",
+          [](Verify* self, std::vector<Instrument> instruments, const EngineConfig& engine) {
+            new (self) Verify{std::make_shared<Session>(std::move(instruments), engine)};
+          },
+          "instruments"_a, "engine"_a)
       .def("run", &Verify::run, "strategy"_a, "records"_a, "rows"_a)
       .def_ro("at", &Verify::at, "The record being fed when it ended.")
       .def("results", [](Verify& v) { return results_of(*v.session->engine, {}); });
