@@ -218,3 +218,15 @@ def test_a_loss_ends_quoting_flat(run, told):
     assert (done.orders["ts_send"] <= flatten["ts_send"][-1]).all()
     assert done.samples["equity"][-1] > -0.5e9
     assert (flatten["state"] == OrderState.FILLED).any()
+
+
+def test_the_forecast_earns_shuffled_it_loses_and_latency_eats_it(run):
+    """Five minutes of a seed that nothing was tuned on; the margins are several times as wide."""
+    patient = {"max_age": "60s", "max_silence": "60s", "data__synth__seed": 21}
+    with_model = run("lstm_mm", 300.0, **patient)
+    shuffled = run("lstm_mm", 300.0, **patient, engine__placebo=True)
+    late = run("lstm_mm", 300.0, **patient, latency__scale=64.0)
+    net = [int(o.run.samples["equity"][-1]) for o in (with_model, shuffled, late)]
+    assert net[0] > 1_000_000_000
+    assert net[1] < -1_000_000_000
+    assert net[2] < net[0] - 1_000_000_000
