@@ -11,11 +11,12 @@ namespace hft {
 
 class WallClock {
  public:
-  WallClock() {
+  /// `ahead`: of the true time, for a test that wants another hour of the day.
+  explicit WallClock(Ns ahead = 0) {
     using namespace std::chrono;
     const Ns mono = ns(steady_clock::now());
     const Ns utc = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
-    offset_ = utc - mono;
+    offset_ = utc - mono + ahead;
   }
   Ts now() const noexcept { return ns(std::chrono::steady_clock::now()) + offset_; }
   Ns offset() const noexcept { return offset_; }

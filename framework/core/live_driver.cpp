@@ -18,18 +18,6 @@ void relax() noexcept {
 #endif
 }
 
-/// The market without us: rows that are wholly ours go, our lots leave the levels that others
-/// share. A packet of nothing else ends up empty: in replay it would not exist either.
-void take_out_own(std::vector<Event>& packet) {
-  std::erase_if(packet, [](const Event& e) { return (e.flags & OWN) != 0; });
-  for (Event& e : packet) {
-    if (e.kind != Kind::LEVEL) continue;
-    e.qty -= e.ref_id;
-    e.ref_id = 0;
-  }
-  if (!packet.empty()) packet.back().flags |= LAST;
-}
-
 /// What on_stop asks for still travels; what its answers lead to does not.
 void stop_engine(Engine& engine, const SessionCalls& calls, Ts now) {
   engine.wake(now);
@@ -56,6 +44,16 @@ bool any_alive(Engine& engine) noexcept {
 }
 
 }  // namespace
+
+void take_out_own(std::vector<Event>& packet) {
+  std::erase_if(packet, [](const Event& e) { return (e.flags & OWN) != 0; });
+  for (Event& e : packet) {
+    if (e.kind != Kind::LEVEL) continue;
+    e.qty -= e.ref_id;
+    e.ref_id = 0;
+  }
+  if (!packet.empty()) packet.back().flags |= LAST;
+}
 
 std::int64_t digest_of(const Event* rows, std::size_t n) noexcept {
   std::uint64_t h = n;

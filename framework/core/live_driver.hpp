@@ -100,6 +100,9 @@ class VerifyDriver {
   std::size_t at_ = 0;
 };
 
+/// The market without us: rows that are wholly ours go, our lots leave the levels that others
+/// share. A packet of nothing else ends up empty: in replay it would not exist either.
+void take_out_own(std::vector<Event>& packet);
 Update update_of(const Record& r) noexcept;
 std::int64_t digest_of(const Event* rows, std::size_t n) noexcept;
 

@@ -136,4 +136,4 @@ def _read_rows(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise DataError(
             f"{path} is cut: {size} bytes are not a whole number of {dtype.itemsize}-byte records"
         )
-    return np.fromfile(path, dtype)
+    return np.memmap(path, dtype, "r") if size else np.zeros(0, dtype)

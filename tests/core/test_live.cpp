@@ -163,7 +163,75 @@ TEST_CASE("the book of a live session is the market without us") {
   }
 }
 
-TEST_CASE("at the end our book is the venue's, level by level, and nothing of ours is left") {
+TEST_CASE("level by level and at every step, our book is the venue's less our lots") {
+  SimMarketConfig config;
+  config.instruments = {SimInstrument{}};
+  SimMarket truth(config);
+  Book ours;
+  std::vector<Event> rows;
+  std::vector<SimReport> reports;
+  Lots own_seen = 0;
+  std::int64_t packets_of_ours_alone = 0;
+  const auto receive = [&] {
+    std::vector<Event> packet;
+    for (const Event& e : rows) {
+      packet.push_back(e);
+      if (!(e.flags & LAST)) continue;
+      take_out_own(packet);
+      packets_of_ours_alone += packet.empty();
+      if (!packet.empty()) CHECK((packet.back().flags & LAST) != 0);
+      for (const Event& seen : packet) ours.apply(seen);
+      packet.clear();
+    }
+    CHECK(packet.empty());
+    rows.clear();
+    reports.clear();
+  };
+  const auto compare = [&] {
+    const SimBook& book = truth.book(0);
+    for (const Side side : {BUY, SELL})
+      for (Ticks p = book.lowest(); p <= book.highest(); ++p) {
+        const SimLevel& level = book.level(p);
+        const Lots others = level.side == side ? level.lots - level.own_lots : 0;
+        if (level.side == side) own_seen += level.own_lots;
+        if (ours.lots_at(side, p) != others) {
+          CAPTURE(p);
+          CHECK(ours.lots_at(side, p) == others);
+        }
+      }
+  };
+  OrderId last = 0;
+  for (int step = 0; step < 4'000; ++step) {
+    truth.step(rows, reports);
+    receive();
+    const Ts now = truth.next_ts();
+    const auto draw = [&](std::uint64_t of) {
+      return draw_bits(7, 1, of, static_cast<std::uint64_t>(step));
+    };
+    const Side side = draw(0) % 2 ? BUY : SELL;
+    const Ticks price = truth.book(0).best(-side) - side * static_cast<Ticks>(draw(1) % 6);
+    switch (draw(2) % 6) {
+      case 0:
+        truth.submit(0, ++last, side, price, 1 + static_cast<Lots>(draw(3) % 40), Tif::GTC, now,
+                     rows, reports);
+        break;
+      case 1:
+        truth.cancel(0, 1 + draw(3) % (last + 1), now, rows, reports);
+        break;
+      case 2:
+        truth.replace(0, 1 + draw(3) % (last + 1), price, 9, now, rows, reports);
+        break;
+      default:
+        break;
+    }
+    receive();
+    if (step % 10 == 0) compare();
+  }
+  CHECK(own_seen > 0);
+  CHECK(packets_of_ours_alone > 0);
+}
+
+TEST_CASE("at the end our position is the venue's and nothing of ours is left") {
   Session s(2, 800);
   s.desk.book = buys_at_touch(*s.engine);
   s.driver->run(600 * kMs);

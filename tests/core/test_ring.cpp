@@ -274,6 +274,36 @@ TEST_CASE("a reader that is too slow is told of the gap and gets the venue's boo
   CHECK(!inside);
 }
 
+TEST_CASE("the venue settles funding on our position") {
+  constexpr Ts kEightHours = 8LL * 3600 * 1'000'000'000;
+  const Ts now = WallClock().now();
+  const WallClock clock((now / kEightHours + 1) * kEightHours - now - 300'000'000);
+  SimVenueConfig config = busy_venue();
+  config.market.start_ts = clock.now();
+  SimVenue venue(config, clock);
+  venue.start();
+  Command buy = order(1, Command::Kind::NEW, kNoPrice, 5);
+  buy.tif = Tif::IOC;
+  buy.ts_send = clock.now();
+  *venue.commands.claim() = buy;
+  venue.commands.publish();
+  std::vector<Update> settled;
+  const Ts until = clock.now() + 20'000'000'000;
+  while (settled.empty() && clock.now() < until) {
+    while (const Update* u = venue.answers.poll()) {
+      if (u->kind == Update::Kind::FUNDING) settled.push_back(*u);
+      venue.answers.release();
+    }
+    std::this_thread::yield();
+  }
+  venue.stop();
+  REQUIRE(settled.size() == 1);  // the other instrument's position is flat
+  CHECK(settled[0].instrument == 0);
+  CHECK(settled[0].lots == 5);
+  CHECK(settled[0].ts_venue % kEightHours == 0);
+  CHECK(std::abs(settled[0].money) <= 200'000);  // the rate [1e-9]
+}
+
 TEST_CASE("the venue starts and stops again and again, with and without orders") {
   const WallClock clock;
   for (int round = 0; round < 5; ++round) {

@@ -37,6 +37,7 @@ KINDS = {
 }
 """Journal record kinds; see framework/core/journal.hpp."""
 STOP, END = 12, 13
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +147,28 @@ def _changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noq
 
 def _whole_records(journal: NDArray[Any], live: bool) -> NDArray[Any]:  # noqa: FBT001
     """Records up to where a killed process stopped writing: beyond it the file is zeros."""
-    written = np.flatnonzero(journal.view(np.uint64).reshape(-1, 8).any(axis=1))
-    journal = journal[: written[-1] + 1 if len(written) else 0]
-    bad = np.flatnonzero(journal["check"] != checksums(journal))
-    if not len(bad):
+    end = len(journal)
+    while end and not journal[end - 1].tobytes().strip(b"\0"):
+        end -= 1
+    journal = journal[:end]
+    first = _first_damaged(journal)
+    if first is None:
         return journal
-    first = int(bad[0])
-    if live and first == len(journal) - 1:
+    if live and first == end - 1:
         return journal[:first]  # torn: the process died while it was written
     kind = KINDS.get(int(journal["kind"][first]), f"kind {journal['kind'][first]}")
     raise DataError(
         f"journal record {first} of {len(journal)} ({kind}) is damaged: its checksum differs"
     )
+
+
+def _first_damaged(journal: NDArray[Any]) -> int | None:
+    for start in range(0, len(journal), _BLOCK):  # a long run's journal is larger than memory
+        block = journal[start : start + _BLOCK]
+        bad = np.flatnonzero(block["check"] != checksums(block))
+        if len(bad):
+            return start + int(bad[0])
+    return None
 
 
 def checksums(journal: NDArray[Any]) -> NDArray[np.uint16]:
@@ -201,11 +212,15 @@ def _made(verify: Any) -> NDArray[Any]:
 
 def _compare(folder: Path, was: NDArray[Any], now: NDArray[Any], notes: list[str]) -> Verification:
     n = min(len(was), len(now))
-    differ = np.flatnonzero(was[:n] != now[:n])
-    count = len(differ) + abs(len(was) - len(now))
+    count, i = abs(len(was) - len(now)), n
+    for start in range(0, n, _BLOCK):
+        block = slice(start, min(start + _BLOCK, n))
+        differ = np.flatnonzero(was[block] != now[block])
+        if len(differ):
+            count += len(differ)
+            i = min(i, start + int(differ[0]))
     first = ""
-    if len(differ):
-        i = int(differ[0])
+    if i < n:
         first = f"record {i}: was {_say(was[i])}, is {_say(now[i])}"
     elif count:
         longer, whose = (was, "the run") if len(was) > n else (now, "the replay")
