@@ -9,8 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from hft import Strategy, _core, config
+from hft import Strategy, _core, backtest, config
+from hft.cli.main import cli
+from hft.data import Store
 from hft.data.synth import SynthConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -117,3 +120,50 @@ def test_the_defaults_told_are_the_defaults(title: str) -> None:
             continue
         written = tomllib.loads(f"v = {told.replace('`', '')}")["v"]
         assert written == msgspec.json.decode(msgspec.json.encode(default)), key
+
+
+ROOT = DOCS.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
+
+
+def code_blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S)
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", DOCS / "strategy-api.md"], ids=lambda p: p.name
+)
+def test_the_strategy_shown_runs_and_is_short(page: Path, tmp_path: Path) -> None:
+    source = code_blocks(page, "python")[0]
+    assert len([line for line in source.splitlines() if line.strip()]) <= 20
+    (tmp_path / "maker.py").write_text(source)
+    report = backtest(tmp_path / "maker.py", "synth", settings={"data.synth.duration_s": 20.0})
+    assert report.run.status == "complete"
+    assert len(report.fills) > 0
+
+
+def test_the_walk_through_own_data_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = DOCS / "own-data.md"
+    monkeypatch.chdir(tmp_path)
+    Path("quotes.csv").write_text(code_blocks(page, "csv")[0])
+    Path("map.toml").write_text(code_blocks(page, "toml")[0])
+    arguments = ["data", "import", "csv", "quotes.csv", "--map", "map.toml", "--store", "imported"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    frame, arrays = code_blocks(page, "python")
+    names: dict[str, Any] = {"MyStrategy": type("MyStrategy", (Strategy,), {})}
+    exec(frame + arrays, names)
+    assert names["report"].run.rows == 4
+    imported = Store("imported").read("ACME.XETRA")
+    assert (imported == names["events"]).all()
+
+
+def test_recipes_shown_are_recipes(tmp_path: Path) -> None:
+    for text in code_blocks(DOCS / "recipes.md", "toml"):
+        config.to_recipe(tomllib.loads(text))
