@@ -179,3 +179,20 @@ def test_a_folder_without_permission_is_named(hft: Hft, home: Path) -> None:
     (home / "backtests").chmod(0o755)
     assert done.returncode == 2
     assert "Permission denied" in done.stderr
+
+
+def test_a_full_disk_is_named_and_the_figures_are_still_shown(home: Path) -> None:
+    limited = 'ulimit -f 8; exec "$0" -m hft backtest strategies/join_bid.py'
+    done = subprocess.run(
+        ["bash", "-c", limited, sys.executable],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "Net result" in done.stdout
+    assert len(done.stderr.splitlines()) == 1
+    assert "backtest-join_bid" in done.stderr
+    assert "File too large" in done.stderr
+    assert not list((home / "backtests" / "runs").glob("*/run.json"))

@@ -78,8 +78,11 @@ def backtest(
     except BaseException:
         folder.rmdir()
         raise
-    run_folder.write_outcome(folder, plan, outcome)
-    terminal.show(Report(outcome.run).figures, Console())
+    terminal.show(Report(outcome.run).figures, Console())  # before a full disk can hide them
+    try:
+        run_folder.write_outcome(folder, plan, outcome)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, error.filename or str(folder)) from error
     click.echo(f"run folder: {folder}\npage:       {folder / 'report.html'}")
     if outcome.run.status == "failed":
         click.echo(f"error: {outcome.run.error}", err=True)
