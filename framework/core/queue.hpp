@@ -48,7 +48,7 @@ class Queue {
     // A print and the rows that show it may come as several rows: what they have not explained yet
     // is kept for those stamped with it, and dropped later, when a shrink can only be a cancel.
     r.traded =
-        ts - r.traded_ts <= kPrintGuardNs ? std::clamp(r.traded - shrunk, Lots{0}, r.traded) : 0;
+        ts <= r.traded_ts + kPrintGuardNs ? std::clamp(r.traded - shrunk, Lots{0}, r.traded) : 0;
     const double displayed = static_cast<double>(after);
     if (cancelled > 0 && config_.model != QueueModel::RISK_AVERSE && before > 0) {
       const double size = static_cast<double>(cancelled);
