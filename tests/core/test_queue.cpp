@@ -1,0 +1,191 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "queue.hpp"
+#include "rng.hpp"
+
+using namespace hft;
+
+namespace {
+
+constexpr QueueModel kModels[] = {QueueModel::RISK_AVERSE, QueueModel::POWER1, QueueModel::POWER2,
+                                  QueueModel::POWER3,      QueueModel::LOG1,   QueueModel::LOG2,
+                                  QueueModel::UNIFORM};
+
+Order::Resting behind(double ahead) {
+  Order::Resting r;
+  r.ahead = ahead;
+  r.lots = 1;
+  return r;
+}
+
+/// Unit events at one price: 40 lots ahead of us, adds 4/s, prints 1/s, cancels 0.04/s a lot, whose
+/// distance from the front, as a share of the level, has density n u^(n-1). What share of such
+/// queues fills us within 25 s, in truth and as each model tells it from sizes alone?
+struct Filled {
+  double truth = 0, power3 = 0, power1_1 = 0, power1_2 = 0, risk_averse = 0;
+};
+
+Filled simulate(double n, int runs) {
+  const Queue models[] = {Queue({QueueModel::POWER3, n}), Queue({QueueModel::POWER1, 1}),
+                          Queue({QueueModel::POWER1, 2}), Queue({QueueModel::RISK_AVERSE, 1})};
+  double counts[5] = {};
+  for (int run = 0; run < runs; ++run) {
+    std::uint64_t i = 0;
+    const auto uniform = [&] { return draw_uniform(7, static_cast<std::uint64_t>(run), i++); };
+    Lots ahead = 40, back = 0;
+    Order::Resting told[4] = {behind(40), behind(40), behind(40), behind(40)};
+    bool filled[5] = {};
+    for (double t = 0;;) {
+      const Lots size = ahead + back;
+      const double rate = 4 + 1 + 0.04 * static_cast<double>(size);
+      t -= std::log(1 - uniform()) / rate;
+      if (t > 25) break;
+      const double what = uniform() * rate;
+      const Ts ts = static_cast<Ts>(t * 1e9);
+      if (what < 4) {
+        ++back;
+        for (int m = 0; m < 4; ++m) models[m].resize(told[m], size, size + 1, ts);
+      } else if (what < 5) {
+        for (int m = 0; m < 4; ++m) filled[m + 1] |= models[m].print(told[m], 1, 0, ts) > 0;
+        filled[0] |= ahead == 0;
+        if (ahead > 0) {
+          --ahead;
+        } else if (back > 0) {
+          --back;
+        }
+        if (size > 0)
+          for (int m = 0; m < 4; ++m) models[m].resize(told[m], size, size - 1, ts);
+      } else {
+        // The share of the level in front of the cancel: u with density n u^(n-1).
+        const double u = std::pow(uniform(), 1 / n);
+        const bool from_ahead = u * static_cast<double>(size) < static_cast<double>(ahead);
+        (from_ahead ? ahead : back) -= 1;
+        for (int m = 0; m < 4; ++m) models[m].resize(told[m], size, size - 1, ts + 10'000'000);
+      }
+    }
+    for (int m = 0; m < 5; ++m) counts[m] += filled[m];
+  }
+  for (double& c : counts) c /= runs;
+  return {counts[0], counts[1], counts[2], counts[3], counts[4]};
+}
+
+}  // namespace
+
+TEST_CASE("shares of a cancel behind us, by hand") {
+  CHECK(Queue({QueueModel::POWER1, 1}).behind(1, 3) == doctest::Approx(0.75));
+  CHECK(Queue({QueueModel::POWER1, 2}).behind(1, 3) == doctest::Approx(0.9));
+  CHECK(Queue({QueueModel::POWER2, 2}).behind(1, 3) == doctest::Approx(9.0 / 16));
+  CHECK(Queue({QueueModel::POWER3, 2}).behind(1, 3) == doctest::Approx(15.0 / 16));
+  CHECK(Queue({QueueModel::POWER3, 1}).behind(1, 3) == doctest::Approx(0.75));
+  CHECK(Queue({QueueModel::UNIFORM, 9}).behind(1, 3) == doctest::Approx(0.75));
+  CHECK(Queue({QueueModel::LOG1, 1}).behind(1, 3) == doctest::Approx(2.0 / 3));
+  CHECK(Queue({QueueModel::LOG2, 1}).behind(1, 3) ==
+        doctest::Approx(std::log(4.0) / std::log(5.0)));
+  CHECK(Queue({QueueModel::RISK_AVERSE, 1}).behind(1, 3) == 1);
+  for (const QueueModel model : kModels) CHECK(Queue({model, 2}).behind(0, 0) == 1);
+}
+
+TEST_CASE("a print takes from the front and gives us what is left of it") {
+  const Queue queue;
+  auto r = behind(10);
+  CHECK(queue.print(r, 4, 0, 0) == 0);
+  CHECK(r.ahead == 6);
+  CHECK(queue.print(r, 6, 0, 0) == 0);  // reaches us exactly
+  CHECK(queue.print(r, 3, 0, 0) == 3);
+  auto second = behind(10);
+  CHECK(queue.print(second, 14, 3, 0) == 1);  // an earlier order of ours took 3 of it
+}
+
+TEST_CASE("a print and the rows that show it count once, a later shrink is a cancel") {
+  const Queue queue({QueueModel::UNIFORM, 1});
+  auto r = behind(20);
+  queue.print(r, 10, 0, 100);
+  queue.resize(r, 30, 25, 100);
+  queue.resize(r, 25, 20, 200'000);
+  CHECK(r.ahead == 10);
+  queue.resize(r, 20, 10, 300'000);  // 10 cancelled, half of 20 are ahead of us
+  CHECK(r.ahead == doctest::Approx(5));
+
+  auto slow = behind(20);  // a feed that shows the print 100 ms later
+  queue.print(slow, 10, 0, 0);
+  queue.resize(slow, 30, 20, 100'000'000);
+  CHECK(slow.ahead == 10);
+}
+
+TEST_CASE("ahead is never negative and never more than is displayed, whatever the model") {
+  for (const QueueModel model : kModels)
+    for (const double n : {0.3, 0.5, 1.0, 2.0, 3.0, 4.5}) {
+      const Queue queue({model, n});
+      for (std::uint64_t run = 0; run < 60; ++run) {
+        Lots size = 1 + static_cast<Lots>(draw_bits(1, 0, run) % 100);
+        auto r = behind(static_cast<double>(size));
+        for (std::uint64_t i = 0; i < 60; ++i) {
+          const auto draw = draw_bits(2, run, i);
+          const Ts ts = static_cast<Ts>(i) * 700'000;
+          if (draw % 4 == 0) {
+            const Lots lots = static_cast<Lots>(draw / 8 % 40);
+            const Lots reached = queue.print(r, lots, 0, ts);
+            CHECK(reached >= 0);
+            CHECK(reached <= lots);
+          }
+          const Lots after = static_cast<Lots>(draw / 1024 % 100);
+          const double before_ahead = r.ahead;
+          queue.resize(r, size, after, ts);
+          size = after;
+          CHECK(r.ahead >= 0);
+          CHECK(r.ahead <= static_cast<double>(size));
+          CHECK(r.ahead <= before_ahead);  // nobody overtakes us
+        }
+      }
+    }
+}
+
+TEST_CASE(
+    "the overdraw of log and n < 1: a level that vanishes leaves nobody ahead, not fewer than "
+    "nobody") {
+  for (const QueueModel model : {QueueModel::LOG1, QueueModel::POWER1}) {
+    const Queue queue({model, 0.5});
+    auto r = behind(1);
+    queue.resize(r, 100, 0, 0);
+    CHECK(r.ahead == 0);
+    CHECK(queue.print(r, 1, 0, 10'000'000) == 1);
+  }
+}
+
+TEST_CASE("risk-averse is never ahead of any other model") {
+  for (const QueueModel model : kModels) {
+    const Queue queue({model, 2}), averse({QueueModel::RISK_AVERSE, 2});
+    auto a = behind(50), b = behind(50);
+    Lots size = 80;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      const Lots after = std::max<Lots>(0, size + static_cast<Lots>(draw_bits(3, 0, i) % 9) - 5);
+      queue.resize(a, size, after, static_cast<Ts>(i) * 2'000'000);
+      averse.resize(b, size, after, static_cast<Ts>(i) * 2'000'000);
+      size = after;
+      CHECK(a.ahead <= b.ahead + 1e-9);
+    }
+  }
+}
+
+TEST_CASE(
+    "power3 is the truth under its own law of cancels, the others are not (execution.md 2.3)") {
+  struct {
+    double n, truth, power3, power1_1, power1_2, averse;
+  } const table[] = {{1, .563, .560, .560, .345, .004},
+                     {2, .138, .123, .556, .333, .003},
+                     {4, .030, .027, .557, .341, .003}};
+  for (const auto& row : table) {
+    CAPTURE(row.n);
+    const Filled f = simulate(row.n, 4'000);
+    constexpr double kNoise = 0.03;  // three standard errors of 4,000 runs
+    CHECK(std::abs(f.truth - row.truth) < kNoise);
+    CHECK(std::abs(f.power3 - row.power3) < kNoise);
+    CHECK(std::abs(f.power1_1 - row.power1_1) < kNoise);
+    CHECK(std::abs(f.power1_2 - row.power1_2) < kNoise);
+    CHECK(std::abs(f.risk_averse - row.averse) < kNoise);
+  }
+}
