@@ -56,6 +56,25 @@ def test_a_handler_that_raises_is_the_same_failure_again(trade, same, everything
     same(folder)
 
 
+@pytest.mark.parity
+@pytest.mark.parametrize("handler", ["on_signal", "on_features", "on_bar", "on_order", "poke"])
+def test_whichever_handler_raises(trade, same, everything, busy, handler):
+    file = everything.parent / f"failing_{handler}.py"
+    file.write_text(
+        "from everything import Everything\n"
+        "class Failing(Everything):\n"
+        f"    def {handler}(self, *args):\n"
+        f"        super().{handler}(*args)\n"
+        "        self.count('calls')\n"
+        "        if self.counts['calls'] == 7:\n"
+        "            raise RuntimeError('at the seventh')\n"
+    )
+    folder, outcome = trade(file, 10, **busy)
+    assert "RuntimeError: at the seventh" in outcome.run.error
+    assert outcome.run.counters["orders_unanswered"] == 0
+    same(folder)
+
+
 @pytest.mark.parametrize(
     ("handler", "status"),
     [("on_start", "failed"), ("on_stop", "failed"), ("on_ready", "failed")],
