@@ -21,7 +21,7 @@ from sim import MONEY, Sim
 import hft
 from hft import Strategy
 from hft.errors import ConfigError, DataError, OrderError
-from hft.types import BUY, EVENT, FOK, IOC, POST_ONLY, SELL, InstrumentSpec
+from hft.types import BUY, FOK, IOC, POST_ONLY, SELL, InstrumentSpec
 
 SPEC = InstrumentSpec(symbol="X", venue="SIM", tick=1.0, lot=1.0)
 
@@ -172,8 +172,12 @@ def test_21_arrays_are_not_changed_by_runs() -> None:
     data = rows((5000, 6000), (7000, 9000))
     before = hashlib.sha256(data.tobytes()).digest()
     for _ in range(2):
-        hft.backtest(Strategy, {"X.SIM": data}, specs=[SPEC],
-                     recipe={"latency": {"feed": "1ms", "scale": 2.0}, "engine": {"bracket": False}})  # fmt: skip
+        hft.backtest(
+            Strategy,
+            {"X.SIM": data},
+            specs=[SPEC],
+            recipe={"latency": {"feed": "1ms", "scale": 2.0}, "engine": {"bracket": False}},
+        )
     assert hashlib.sha256(data.tobytes()).digest() == before
 
 
@@ -185,7 +189,12 @@ def test_22_an_array_that_nobody_else_holds_stays_alive() -> None:
             np.full(4096, -1, np.int64)  # would land in freed memory
 
     seen: list[Any] = []
-    hft.backtest(Look, {"X.SIM": rows((5000, 6000), (7000, 9000)).copy()}, specs=[SPEC], recipe={"engine": {"bracket": False}})
+    hft.backtest(
+        Look,
+        {"X.SIM": rows((5000, 6000), (7000, 9000)).copy()},
+        specs=[SPEC],
+        recipe={"engine": {"bracket": False}},
+    )
     assert seen == [(99, 101)] * 3
 
 
@@ -195,12 +204,18 @@ def test_23_wrong_arrays_missing_facts_and_missing_files_are_refused() -> None:
     with pytest.raises(ConfigError, match="InstrumentSpec"):
         hft.backtest(Strategy, {"X.SIM": rows()})
     with pytest.raises(ConfigError, match="tick"):
-        hft.backtest(Strategy, {"X.SIM": rows()}, specs=[InstrumentSpec(symbol="X", venue="SIM", tick=0.0, lot=1.0)])
+        hft.backtest(
+            Strategy,
+            {"X.SIM": rows()},
+            specs=[InstrumentSpec(symbol="X", venue="SIM", tick=0.0, lot=1.0)],
+        )
     with pytest.raises((ConfigError, DataError), match="nowhere"):
         hft.backtest(Strategy, "nowhere/at/all.npz")
 
 
-@pytest.mark.parametrize(("lots", "price"), [(0, 100), (-5, 100), (5, float("nan")), (5, -5), (5, 0)])
+@pytest.mark.parametrize(
+    ("lots", "price"), [(0, 100), (-5, 100), (5, float("nan")), (5, -5), (5, 0)]
+)
 def test_24_no_size_no_price_and_prices_below_a_tick_are_refused(lots: int, price: Any) -> None:
     caught: list[str] = []
 
@@ -258,8 +273,13 @@ print(sim.position(), sim.equity(), hashlib.sha256(sim.outcome.journal).hexdiges
 def test_25_sixty_orders_swept_by_one_row_are_the_same_in_every_process() -> None:
     code = SWEEP.format(kit=str(Path(__file__).parent / "pipe"))
     said = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                       env={**os.environ, "PYTHONHASHSEED": str(seed)}).stdout  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        ).stdout
         for seed in range(5)
     }
     assert len(said) == 1
@@ -303,7 +323,11 @@ def test_36_fill_against_cancel_with_a_millisecond_each_way() -> None:
     order = sim.submit(BUY, price=100, lots=5, at=ms)
     sim.cancel(order, at=5 * ms)
     sim.trade(SELL, 99, 20, at=6 * ms)
-    assert sim.updates(order) == [f"ACCEPTED@{2 * ms}", f"FILLED@{6 * ms}", f"CANCEL_REJECTED@{6 * ms}"]
+    assert sim.updates(order) == [
+        f"ACCEPTED@{2 * ms}",
+        f"FILLED@{6 * ms}",
+        f"CANCEL_REJECTED@{6 * ms}",
+    ]
 
 
 def test_37_post_only_is_judged_by_the_book_it_meets() -> None:

@@ -9,8 +9,9 @@
     result  position 5 · fees 0
 
 Other lines: `snapshot`, `halt`, `auction`, `close`, `open`, `gap`, `funding 0.0001 @ 100`, `quiet`
-(nothing but time), `# remark`. Market times are the venue's, times of our actions ours, times of `expect`
-the venue's again; all in ns from the start. `expect` lists every answer, nothing else may come.
+(nothing but time), `end` (of the data), `flatten`, `# remark`. Market times are the venue's, times
+of our actions ours, times of `expect` the venue's again; all in ns from the start. `expect` lists
+every answer, nothing else may come.
 Orders that the risk gate stops never reach the venue: `refused #1 position-limit`.
 """
 
@@ -29,8 +30,13 @@ from hft.types import BUY, SELL, Tif, Trading
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 SIDES = {"buy": BUY, "sell": SELL, "unknown": 0}
 TIFS = {"": Tif.GTC, "ioc": Tif.IOC, "fok": Tif.FOK, "post": Tif.POST_ONLY}
-STATES = {"halt": Trading.HALT, "auction": Trading.AUCTION, "close": Trading.CLOSED, "open": Trading.OPEN,
-          "gap": Trading.GAP}  # fmt: skip
+STATES = {
+    "halt": Trading.HALT,
+    "auction": Trading.AUCTION,
+    "close": Trading.CLOSED,
+    "open": Trading.OPEN,
+    "gap": Trading.GAP,
+}
 LEVEL = re.compile(r"(\d+) @ (\d+)")
 
 
@@ -54,7 +60,9 @@ class Scenario:
         elif word == "result":
             self.result |= dict(part.split() for part in rest.split("·"))
         elif word in ("latency", "venue", "risk", "engine", "instrument"):
-            self.settings[word] = {k: plain(v) for k, _, v in (p.partition("=") for p in rest.split())}
+            self.settings[word] = {
+                k: plain(v) for k, _, v in (p.partition("=") for p in rest.split())
+            }
         elif word.isdigit():
             verb, _, more = rest.strip().partition(" ")
             self.lines.append((int(word), verb, more.strip()))
@@ -63,8 +71,13 @@ class Scenario:
 
     def play(self) -> tuple[Sim, dict[str, Any]]:
         given = self.settings
-        sim = Sim(**given.get("latency", {}), venue=given.get("venue"), risk=given.get("risk"),
-                  engine=given.get("engine"), **given.get("instrument", {}))  # fmt: skip
+        sim = Sim(
+            **given.get("latency", {}),
+            venue=given.get("venue"),
+            risk=given.get("risk"),
+            engine=given.get("engine"),
+            **given.get("instrument", {}),
+        )
         orders: dict[str, Any] = {}
         for at, verb, rest in self.lines:
             step(sim, orders, at, verb, rest)
@@ -100,7 +113,9 @@ def step(sim: Sim, orders: dict[str, Any], at: int, verb: str, rest: str) -> Non
     elif verb == "submit":
         price = None if words[4] == "market" else int(words[4])
         tif = TIFS[words[5] if len(words) > 5 else ""]
-        orders[words[0]] = sim.submit(SIDES[words[1]], lots=int(words[2]), price=price, tif=tif, at=at)
+        orders[words[0]] = sim.submit(
+            SIDES[words[1]], lots=int(words[2]), price=price, tif=tif, at=at
+        )
     elif verb == "cancel":
         sim.cancel(orders[words[0]], at=at)
     elif verb == "replace":
@@ -145,8 +160,13 @@ def results(sim: Sim) -> dict[str, str]:
     """Position, and money amounts in currency."""
     sample = sim.last_sample()
     money = {name: sample[name] / MONEY for name in ("equity", "fees", "funding")}
-    cash = sum(-f.lots * f.price * (1 if f.position > before else -1) for f, before in with_position_before(sim))
-    return {"position": str(int(sample["position"])), "cash": f"{cash:g}"} | {k: f"{v:.9g}" for k, v in money.items()}
+    cash = sum(
+        -f.lots * f.price * (1 if f.position > before else -1)
+        for f, before in with_position_before(sim)
+    )
+    return {"position": str(int(sample["position"])), "cash": f"{cash:g}"} | {
+        k: f"{v:.9g}" for k, v in money.items()
+    }
 
 
 def with_position_before(sim: Sim) -> list[tuple[Any, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from hft.analysis.report import Report
 from hft.engine import prepare, run_once
 from hft.errors import ConfigError, DataError, OrderError
 from hft.features import Every, Features, OnPacket, feature, micro_price, mid
-from hft.types import BUY, EVENT, FOK, GTC, IOC, POST_ONLY, SELL, Datum, InstrumentSpec, Trading
+from hft.types import BUY, GTC, IOC, POST_ONLY, SELL, InstrumentSpec, Trading
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -25,7 +25,12 @@ def market(**more: Any) -> Sim:
     """A quiet two-sided market: 100 x 102, 10 lots each, 5 levels deep."""
     sim = Sim(**more)
     for inst in sim.markets:
-        sim.book(bids={100 - k: 10 for k in range(5)}, asks={102 + k: 10 for k in range(5)}, at=0, inst=inst)
+        sim.book(
+            bids={100 - k: 10 for k in range(5)},
+            asks={102 + k: 10 for k in range(5)},
+            at=0,
+            inst=inst,
+        )
     return sim
 
 
@@ -139,7 +144,9 @@ def test_lots_convert_between_contracts_of_different_size() -> None:
             assert b.lots_of(x, 6) == 2  # 0.6 holds two whole contracts
 
     rows = sim.markets["X.SIM"].array()
-    plan = prepare(Look, {"X.SIM": rows, "B.SIM": rows}, specs=specs, recipe={"engine": {"bracket": False}})
+    plan = prepare(
+        Look, {"X.SIM": rows, "B.SIM": rows}, specs=specs, recipe={"engine": {"bracket": False}}
+    )
     assert run_once(plan).run.status == "complete"
 
 
@@ -147,7 +154,11 @@ def test_position_and_account_follow_the_fills_that_reached_us() -> None:
     sim = market(entry=10, response=10, venue={"taker_fee": 0.001})
     sim.submit(BUY, lots=4, price=102, tif=IOC, at=10)
     before = do(sim, 29, lambda s: (s.position().lots, s.position().flat))
-    after = do(sim, 31, lambda s: (s.position().lots, s.position().avg_price, s.position().cash, s.position().fees))
+    after = do(
+        sim,
+        31,
+        lambda s: (s.position().lots, s.position().avg_price, s.position().cash, s.position().fees),
+    )
     money = do(sim, 31, lambda s: (s.account.equity, s.account.fees, s.account.turnover))
     sim.run()
     assert before == [(0, True)]
@@ -160,9 +171,16 @@ def test_average_cost_of_a_position_that_is_reduced_and_turned() -> None:
     steps = []
     for at, side, lots in ((10, BUY, 2), (20, BUY, 10), (30, SELL, 4), (40, SELL, 20)):
         sim.submit(side, lots=lots, price=None, tif=IOC, at=at)
-        steps.append(do(sim, at + 5, lambda s: (s.position().lots, round(s.position().avg_price, 6))))
+        steps.append(
+            do(sim, at + 5, lambda s: (s.position().lots, round(s.position().avg_price, 6)))
+        )
     sim.run()
-    assert [s[0] for s in steps] == [(2, 102.0), (12, 102.166667), (8, 102.166667), (-12, 98.666667)]
+    assert [s[0] for s in steps] == [
+        (2, 102.0),
+        (12, 102.166667),
+        (8, 102.166667),
+        (-12, 98.666667),
+    ]
 
 
 def test_orders_are_listed_until_they_are_over_by_instrument_and_tag() -> None:
@@ -187,14 +205,33 @@ def test_orders_are_listed_until_they_are_over_by_instrument_and_tag() -> None:
 def test_a_handle_shows_the_order_as_it_is_now() -> None:
     sim = market(entry=10, response=10)
     order = sim.submit(BUY, lots=5, price=101, tag="t", at=10)
-    states = [do(sim, at, lambda s: (order.handle.state.name, order.handle.leaves_lots, order.handle.cum_lots))
-              for at in (15, 35, 55, 75)]  # fmt: skip
+    states = [
+        do(
+            sim,
+            at,
+            lambda s: (order.handle.state.name, order.handle.leaves_lots, order.handle.cum_lots),
+        )
+        for at in (15, 35, 55, 75)
+    ]
     sim.trade(SELL, 101, 2, at=40)
     sim.trade(SELL, 100, 9, at=60)
     sim.run()
-    assert [s[0] for s in states] == [("PENDING_NEW", 5, 0), ("NEW", 5, 0), ("PARTIALLY_FILLED", 3, 2), ("FILLED", 0, 5)]
+    assert [s[0] for s in states] == [
+        ("PENDING_NEW", 5, 0),
+        ("NEW", 5, 0),
+        ("PARTIALLY_FILLED", 3, 2),
+        ("FILLED", 0, 5),
+    ]
     h = order.handle
-    assert (h.filled, h.alive, h.avg_price, h.side, h.price, h.lots, h.tif) == (True, False, 101.0, 1, 101, 5, GTC)
+    assert (h.filled, h.alive, h.avg_price, h.side, h.price, h.lots, h.tif) == (
+        True,
+        False,
+        101.0,
+        1,
+        101,
+        5,
+        GTC,
+    )
     assert "5/5" in repr(h)
 
 
@@ -226,7 +263,10 @@ def test_avg_price_is_nan_before_the_first_fill() -> None:
         (lambda s: s.ladder(BUY, 100, 0, 3, 1), "step"),
         (lambda s: s.ladder(BUY, 100, 1, 0, 1), "levels"),
         (lambda s: s.every(0, lambda: None), "interval"),
-        (lambda s: s.every("1s", lambda: None, if_changed=("weather",)), "touch, position and orders"),
+        (
+            lambda s: s.every("1s", lambda: None, if_changed=("weather",)),
+            "touch, position and orders",
+        ),
         (lambda s: s.every("1s"), "on_timer"),
         (lambda s: s.cancel("x"), "not an order"),
         (lambda s: s.parent_order("X.SIM", BUY, 0), "positive"),
@@ -252,7 +292,15 @@ def test_whole_numbers_of_any_type_are_lots_and_ticks() -> None:
 def test_cancelling_what_is_over_or_being_cancelled_is_false() -> None:
     sim = market()
     order = sim.submit(BUY, lots=1, price=100, at=10)
-    first = do(sim, 20, lambda s: (s.cancel(order.handle), s.cancel(order.handle), s.replace(order.handle, price=99)))
+    first = do(
+        sim,
+        20,
+        lambda s: (
+            s.cancel(order.handle),
+            s.cancel(order.handle),
+            s.replace(order.handle, price=99),
+        ),
+    )
     later = do(sim, 40, lambda s: (s.cancel(order.handle), s.replace(order.handle, price=99)))
     sim.run()
     assert first == [(True, False, False)]
@@ -296,10 +344,9 @@ def test_a_book_view_dies_with_its_handler_and_never_comes_back() -> None:
             self.copies.append(book.copy())
             assert book.bid == self.copies[-1].bid
 
-        kept: Any = []
-        copies: Any = []
+        kept: ClassVar[list[Any]] = []
+        copies: ClassVar[list[Any]] = []
 
-    Keep.kept, Keep.copies = [], []
     sim = market()
     for k in range(5):
         sim.level(BUY, 101, k + 1, at=100 * (k + 1))
@@ -313,7 +360,7 @@ def test_a_book_view_dies_with_its_handler_and_never_comes_back() -> None:
 def test_rows_and_signals_kept_are_dead_too() -> None:
     class Keep(Recorder):
         features = Features(mid(), micro_price(), trigger=OnPacket())
-        kept: Any = []
+        kept: ClassVar[list[Any]] = []
 
         def on_features(self, row: Any) -> None:
             for old in self.kept:
@@ -328,7 +375,6 @@ def test_rows_and_signals_kept_are_dead_too() -> None:
                 row.nope  # noqa: B018
             self.note("row", copy["mid"])
 
-    Keep.kept = []
     sim = market()
     sim.level(BUY, 101, 5, at=100)
     assert [v for _, v in played(sim, Keep).of("row")][:2] == [101.0, 101.5]
@@ -355,8 +401,20 @@ def test_trades_fills_and_orders_are_values_and_outlive_the_run() -> None:
     del sim
     gc.collect()
     fill, trade, bar = kept
-    assert (trade.price, trade.lots, trade.side, trade.instrument.name, trade.kind.name) == (100, 7, -1, "X.SIM", "TRADE")
-    assert (fill.price, fill.lots, fill.side, fill.maker, fill.reason.name) == (102, 3, 1, False, "TAKEN")
+    assert (trade.price, trade.lots, trade.side, trade.instrument.name, trade.kind.name) == (
+        100,
+        7,
+        -1,
+        "X.SIM",
+        "TRADE",
+    )
+    assert (fill.price, fill.lots, fill.side, fill.maker, fill.reason.name) == (
+        102,
+        3,
+        1,
+        False,
+        "TAKEN",
+    )
     assert fill.order.filled
     assert fill.instrument is fill.order.instrument
     assert (bar.open, bar.close, bar.lots, bar.buy_lots, bar.prints) == (100, 100, 7, 0, 1)
@@ -377,7 +435,12 @@ def test_book_reads_levels_sizes_and_ages() -> None:
     def act(s: Any) -> None:
         book = s.book()
         assert (book.bid, book.ask, book.bid_lots, book.ask_lots) == (100, 102, 10, 10)
-        assert (book.mid, book.micro_price, book.spread, book.touch) == (101.0, 101.0, 2, (100, 102))
+        assert (book.mid, book.micro_price, book.spread, book.touch) == (
+            101.0,
+            101.0,
+            2,
+            (100, 102),
+        )
         assert book.levels(BUY, 2) == [(100, 10), (99, 10)]
         assert book.lots_at(SELL, 103) == 10
         assert (book.live, book.two_sided, book.trading) == (True, True, Trading.OPEN)
@@ -392,7 +455,11 @@ def test_book_reads_levels_sizes_and_ages() -> None:
 def test_one_sided_book_has_none_and_nan() -> None:
     sim = Sim()
     sim.book(bids={100: 1}, at=0)
-    out = do(sim, 10, lambda s: (s.book().ask, s.book().spread, math.isnan(s.book().mid), s.book().ask_lots))
+    out = do(
+        sim,
+        10,
+        lambda s: (s.book().ask, s.book().spread, math.isnan(s.book().mid), s.book().ask_lots),
+    )
     sim.run()
     assert out == [(None, None, True, 0)]
 
@@ -464,7 +531,13 @@ def test_ready_comes_when_the_book_is_two_sided_and_again_after_a_gap() -> None:
     sim.status(Trading.GAP, at=50)
     sim.snapshot(bids={100: 5}, asks={101: 5}, at=60)
     s = played(sim, Look)
-    assert [(at, what) for at, what, _ in s.seen] == [(10, "ready"), (20, "gap"), (30, "ready"), (50, "gap"), (60, "ready")]
+    assert [(at, what) for at, what, _ in s.seen] == [
+        (10, "ready"),
+        (20, "gap"),
+        (30, "ready"),
+        (50, "gap"),
+        (60, "ready"),
+    ]
     assert s.of("gap")[0][1] == "messages were lost"
     assert sim.outcome.run.counters["gaps"] == 2
 
@@ -505,7 +578,18 @@ def test_bars_lie_on_the_grid_of_our_clock() -> None:
         bars = "1ms"
 
         def on_bar(self, bar: Any) -> None:
-            self.note("bar", (bar.ts_close - bar.ts_open, bar.open, bar.high, bar.low, bar.close, bar.lots, bar.buy_lots))
+            self.note(
+                "bar",
+                (
+                    bar.ts_close - bar.ts_open,
+                    bar.open,
+                    bar.high,
+                    bar.low,
+                    bar.close,
+                    bar.lots,
+                    bar.buy_lots,
+                ),
+            )
 
     sim = market()
     sim.trade(BUY, 102, 3, at=100_000)
@@ -514,7 +598,10 @@ def test_bars_lie_on_the_grid_of_our_clock() -> None:
     sim.trade(BUY, 104, 1, at=1_000_001)
     sim.tick(5_000_000)
     s = played(sim, Look)
-    assert s.seen == [(1 * MS, "bar", (MS, 102, 103, 99, 103, 6, 4)), (2 * MS, "bar", (MS, 104, 104, 104, 104, 1, 1))]
+    assert s.seen == [
+        (1 * MS, "bar", (MS, 102, 103, 99, 103, 6, 4)),
+        (2 * MS, "bar", (MS, 104, 104, 104, 104, 1, 1)),
+    ]
 
 
 def test_own_feature_is_one_more_column() -> None:
@@ -649,14 +736,29 @@ def test_schedule_is_a_time_of_day_in_a_zone() -> None:
     end["ts_event"] += 60 * 60 * S
     end["ts_recv"] += 60 * 60 * S
     spec = InstrumentSpec(symbol="X", venue="SIM", tick=1.0, lot=1.0)
-    plan = prepare(Look, {"X.SIM": np.concatenate([rows, end])}, specs=[spec], recipe={"engine": {"bracket": False}})
+    plan = prepare(
+        Look,
+        {"X.SIM": np.concatenate([rows, end])},
+        specs=[spec],
+        recipe={"engine": {"bracket": False}},
+    )
     strategy: Any = run_once(plan).strategy
     assert [v for _, v in strategy.of("slice")] == [(0, "01:45"), (1, "01:55"), (2, "02:05")]
 
 
-@pytest.mark.parametrize("bad", [("25:00", "26:00", "UTC"), ("x", "y", "UTC"), ("09:00", "10:00", "Mars/Base"), ("10:00", "09:00", "UTC")])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ("25:00", "26:00", "UTC"),
+        ("x", "y", "UTC"),
+        ("09:00", "10:00", "Mars/Base"),
+        ("10:00", "09:00", "UTC"),
+    ],
+)
 def test_schedule_refuses_what_is_no_time_of_day(bad: tuple[str, str, str]) -> None:
-    assert refused(market(), lambda s: s.schedule(bad[0], bad[1], 2, lambda k: None, tz=bad[2]), ConfigError)
+    assert refused(
+        market(), lambda s: s.schedule(bad[0], bad[1], 2, lambda k: None, tz=bad[2]), ConfigError
+    )
 
 
 # ---- target verbs --------------------------------------------------------------------------------
@@ -722,7 +824,7 @@ def test_a_move_without_replace_is_cancel_then_new_on_the_answer() -> None:
 
 
 @pytest.mark.parametrize("replace", [True, False])
-def test_a_smaller_or_larger_quote_takes_its_new_size(replace: bool) -> None:  # noqa: FBT001
+def test_a_smaller_or_larger_quote_takes_its_new_size(*, replace: bool) -> None:
     sim = market(entry=10, response=10, venue={"native_replace": replace})
     do(sim, 10, lambda s: s.quote(BUY, 99, 8))
     do(sim, 100, lambda s: s.quote(BUY, 99, 3))
@@ -772,14 +874,13 @@ def test_one_level_needs_no_step() -> None:
 
 @pytest.mark.parametrize("moves", ["on_answer", "on_call"])
 @pytest.mark.parametrize("replace", [True, False])
-def test_live_and_in_flight_never_exceed_what_was_asked(moves: str, replace: bool) -> None:  # noqa: FBT001
+def test_live_and_in_flight_never_exceed_what_was_asked(moves: str, *, replace: bool) -> None:
     class Restless(Recorder):
         def on_start(self) -> None:
             self.every(7, self.move)
 
         def move(self) -> None:
             k = int(self.rng.integers(0, 5))
-            asked = int(self.rng.integers(1, 3)) * 2
             self.ladder(BUY, 100 - k, 1, 2, 4)
             self.note("sum", sum(o.leaves_lots for o in self.orders()))
 
@@ -792,7 +893,9 @@ def test_live_and_in_flight_never_exceed_what_was_asked(moves: str, replace: boo
 
 
 def test_overlap_sends_the_new_order_with_the_cancel() -> None:
-    sim = market(entry=10, response=10, venue={"native_replace": False}, engine={"moves": "overlap"})
+    sim = market(
+        entry=10, response=10, venue={"native_replace": False}, engine={"moves": "overlap"}
+    )
     do(sim, 10, lambda s: s.quote(BUY, 99, 2))
     do(sim, 50, lambda s: s.quote(BUY, 98, 2))
     sim.run()
@@ -800,8 +903,8 @@ def test_overlap_sends_the_new_order_with_the_cancel() -> None:
 
 
 def test_a_refused_move_is_not_tried_again_by_itself() -> None:
-    # The ask falls onto our new price while the replace travels: refused. Nobody asks again before the
-    # strategy does.
+    # The ask falls onto our new price while the replace travels: refused. Nobody asks again
+    # before the strategy does.
     sim = market(entry=30, response=30, feed=10_000_000)
     do(sim, 10_000_010, lambda s: s.quote(BUY, 98, 2))
     do(sim, 10_000_100, lambda s: s.quote(BUY, 100, 2))
@@ -843,7 +946,12 @@ def test_parent_orders_sum_their_slices() -> None:
             self.at(T0 + 20, lambda: self.submit(BUY, 2, 102, IOC, parent=self.parent))
 
     s = played(market(), Look)
-    assert (s.parent.lots, s.parent.filled_lots, s.parent.leaves_lots, s.parent.side) == (7, 5, 2, 1)
+    assert (s.parent.lots, s.parent.filled_lots, s.parent.leaves_lots, s.parent.side) == (
+        7,
+        5,
+        2,
+        1,
+    )
     assert s.parent.instrument is s.listed[0]
 
 
@@ -905,8 +1013,21 @@ def test_params_come_from_the_recipe_and_unknown_ones_are_refused() -> None:
 
 # ---- failures ------------------------------------------------------------------------------------
 
-HANDLERS = ["on_start", "on_ready", "on_book", "on_trade", "on_bar", "on_features", "on_data", "on_order", "on_fill",
-            "on_gap", "on_timer", "on_stop", "timer"]  # fmt: skip
+HANDLERS = [
+    "on_start",
+    "on_ready",
+    "on_book",
+    "on_trade",
+    "on_bar",
+    "on_features",
+    "on_data",
+    "on_order",
+    "on_fill",
+    "on_gap",
+    "on_timer",
+    "on_stop",
+    "timer",
+]
 
 
 def eventful() -> Sim:
@@ -971,7 +1092,9 @@ class Everything(Strategy):
         self.act("on_stop")
 
 
-@pytest.mark.parametrize("error", [ValueError("boom"), OrderError("boom")], ids=["ValueError", "OrderError"])
+@pytest.mark.parametrize(
+    "error", [ValueError("boom"), OrderError("boom")], ids=["ValueError", "OrderError"]
+)
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_a_handler_that_raises_ends_the_run_as_failed(handler: str, error: Exception) -> None:
     class Raises(Everything):

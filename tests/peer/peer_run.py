@@ -1,6 +1,6 @@
 """Plays scripts of orders on hftbacktest; run by `test_agreement.py` in an interpreter that has it.
 
-    python peer_run.py FOLDER        of NAME.json, each with rows in the peer's layout in NAME.npy
+python peer_run.py FOLDER        of NAME.json, each with rows in the peer's layout in NAME.npy
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def run(case: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
         if verb == "submit":
             side, lots, price, tif = order
             send = hbt.submit_buy_order if side > 0 else hbt.submit_sell_order
-            must(send(0, number, float(price), float(lots), TIFS[tif], h.LIMIT, False), f"submit {number}")
+            must(
+                send(0, number, float(price), float(lots), TIFS[tif], h.LIMIT, False),
+                f"submit {number}",
+            )
         elif is_cancellable(hbt, number):
             must(hbt.cancel(0, number, False), f"cancel {number}")
     must(hbt.elapse(case["end"] - hbt.current_timestamp), "elapse to the end")

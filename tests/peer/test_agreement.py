@@ -1,8 +1,8 @@
-"""Where hftbacktest is right, we agree with it: the same feed, orders and latencies give the same fills.
+"""Where hftbacktest is right, we agree with it: same feed, orders and latencies, same fills.
 
 Its rules (whole fills, every order sees the whole print, a print through us fills us, no order is
-amended) are ours with the recipe of `PEER`. Feeds here keep away from what it gets wrong: books do not
-cross, a print and the level it moved are two rows more than a millisecond apart.
+amended) are ours with the recipe of `PEER`. Feeds here keep away from what it gets wrong: books do
+not cross, a print and the level it moved are two rows more than a millisecond apart.
 
 It runs in the interpreter that HFT_PEER_PYTHON names, or in ours when it is installed there.
 """
@@ -32,13 +32,27 @@ MID = 1_000
 N = 3.0
 SEEDS = range(12)
 PEER = {
-    "queue": "power3", "queue_n": N, "partial_fills": False, "share_prints": False, "through": "full",
-    "cross": "fill", "native_replace": False,
-}  # fmt: skip
+    "queue": "power3",
+    "queue_n": N,
+    "partial_fills": False,
+    "share_prints": False,
+    "through": "full",
+    "cross": "fill",
+    "native_replace": False,
+}
 PEER_EVENT = np.dtype(
-    [("ev", "<u8"), ("exch_ts", "<i8"), ("local_ts", "<i8"), ("px", "<f8"), ("qty", "<f8"),
-     ("order_id", "<u8"), ("ival", "<i8"), ("fval", "<f8")], align=True,
-)  # fmt: skip
+    [
+        ("ev", "<u8"),
+        ("exch_ts", "<i8"),
+        ("local_ts", "<i8"),
+        ("px", "<f8"),
+        ("qty", "<f8"),
+        ("order_id", "<u8"),
+        ("ival", "<i8"),
+        ("fval", "<f8"),
+    ],
+    align=True,
+)
 BY_VENUE, BY_US, IS_BUY, IS_SELL = 1 << 31, 1 << 30, 1 << 29, 1 << 28
 
 
@@ -48,12 +62,14 @@ def peer_python() -> str:
     if named:
         return named
     if importlib.util.find_spec("hftbacktest") is None:
-        pytest.skip("hftbacktest is not here: pip install -e '.[peer]', or name its Python in HFT_PEER_PYTHON")
+        pytest.skip(
+            "no hftbacktest: pip install -e '.[peer]', or name its Python in HFT_PEER_PYTHON"
+        )
     return sys.executable
 
 
 def uncrossed_tape(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Levels and prints a few ms apart; a level that would cross first clears what it would meet."""
+    """Levels and prints a few ms apart; a level that would cross clears what it would meet."""
     out: list[tuple[Any, ...]] = []
     book: dict[int, dict[int, int]] = {1: {}, -1: {}}
     ts = T0
@@ -61,7 +77,9 @@ def uncrossed_tape(rng: np.random.Generator, rows: int) -> np.ndarray:
     def add(kind: Kind, side: int, price: int, lots: int) -> None:
         nonlocal ts
         ts += int(rng.integers(2, 6)) * MS
-        out.append((ts, ts + MS // 2, price, lots, 0, 0, 0, 0, kind, side, int(SEEN_BY_BOTH | Flag.LAST)))
+        out.append(
+            (ts, ts + MS // 2, price, lots, 0, 0, 0, 0, kind, side, int(SEEN_BY_BOTH | Flag.LAST))
+        )
         if kind == Kind.LEVEL:
             book[side].pop(price, None)
             if lots:
@@ -81,7 +99,9 @@ def uncrossed_tape(rng: np.random.Generator, rows: int) -> np.ndarray:
         price = mid - side * int(rng.integers(0, 6))
         lots = int(rng.choice([0, 2, 5, 10, 20]))
         if lots:
-            for met in sorted((p for p in book[-side] if (price - p) * side >= 0), key=lambda p: p * side):
+            for met in sorted(
+                (p for p in book[-side] if (price - p) * side >= 0), key=lambda p: p * side
+            ):
                 add(Kind.LEVEL, -side, met, 0)
         add(Kind.LEVEL, side, price, lots)
     ts += 2_000 * MS
@@ -134,8 +154,9 @@ def ours(rows: np.ndarray, case: dict[str, Any]) -> dict[str, Any]:
     cls = type("Play", (Plays,), {"script": case["script"], "__module__": __name__})
     recipe = {
         "latency": dict(entry=case["entry"], response=case["response"], compute=0),
-        "venue": PEER, "engine": {"bracket": False, "moves": "overlap"},
-    }  # fmt: skip
+        "venue": PEER,
+        "engine": {"bracket": False, "moves": "overlap"},
+    }
     spec = InstrumentSpec(symbol="X", venue="SIM", tick=1.0, lot=1.0)
     run = run_once(prepare(cls, {"X.SIM": rows}, specs=[spec], recipe=recipe)).run
     assert run.status == "complete", run.error
@@ -147,7 +168,11 @@ def ours(rows: np.ndarray, case: dict[str, Any]) -> dict[str, Any]:
         orders[str(int(o["id"]))] = [state, int(o["cum_lots"]), price, ts]
     fills = run.fills
     signed = fills["side"].astype(np.int64) * fills["lots"]
-    return {"orders": orders, "position": float(signed.sum()), "balance": float(-(signed * fills["price"]).sum())}
+    return {
+        "orders": orders,
+        "position": float(signed.sum()),
+        "balance": float(-(signed * fills["price"]).sum()),
+    }
 
 
 def random_case(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
@@ -165,7 +190,7 @@ def random_case(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def theirs(peer_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the peer made of every case; its compiler takes ten seconds a process, so all at once."""
+    """What the peer made of every case, all at once: its compiler takes ten seconds a process."""
     folder = tmp_path_factory.mktemp("cases")
     for seed in SEEDS:
         rows, case = random_case(seed)
@@ -179,7 +204,9 @@ def theirs(peer_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_same_feed_and_orders_same_fills_position_and_cash(seed: int, theirs: dict[str, Any]) -> None:
+def test_same_feed_and_orders_same_fills_position_and_cash(
+    seed: int, theirs: dict[str, Any]
+) -> None:
     mine = ours(*random_case(seed))
     assert sum(o[0] == "FILLED" for o in mine["orders"].values()) > 10
     assert mine == theirs[str(seed)]

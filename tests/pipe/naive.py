@@ -1,7 +1,7 @@
 """The replay again, in plain Python and as slowly as it likes: one ordered queue of everything.
 
-Written from docs/fills.md and docs/orders.md, not from the core: a dict for a book, a list for a queue,
-`heapq` for time. The core must give the same fills, money and answers.
+Written from docs/fills.md and docs/orders.md, not from the core: a dict for a book, a list for a
+queue, `heapq` for time. The core must give the same fills, money and answers.
 """
 
 from __future__ import annotations
@@ -121,9 +121,17 @@ def round_away(x: float) -> int:
 class Naive:
     """`listings`, their rows, the legs, and what the strategy does."""
 
-    def __init__(self, listings: list[Listing], rows: list[Any], *, entry: Any, response: Any, compute: int,
-                 script: list[tuple[int, Callable[[Naive], None]]],
-                 on_fill: Callable[[Naive, Order, int], None] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        listings: list[Listing],
+        rows: list[Any],
+        *,
+        entry: Any,
+        response: Any,
+        compute: int,
+        script: list[tuple[int, Callable[[Naive], None]]],
+        on_fill: Callable[[Naive, Order, int], None] | None = None,
+    ) -> None:
         self.listings, self.rows = listings, rows
         self.on_fill = on_fill
         venues = sorted({x.venue for x in listings})
@@ -141,15 +149,25 @@ class Naive:
         self.known_position: dict[int, int] = defaultdict(int)
         for i, tape in enumerate(rows):
             for n, row in enumerate(tape):
-                self._push(int(row["ts_event"]), 0, i, n, lambda i=i, n=n, row=row: self.on_row(i, n, row))
+                self._push(
+                    int(row["ts_event"]), 0, i, n, lambda i=i, n=n, row=row: self.on_row(i, n, row)
+                )
         for at, action in script:
-            self._push(at, 5, 0, next(self.count), lambda at=at, action=action: self.handle(at, lambda: action(self)))
+            self._push(
+                at,
+                5,
+                0,
+                next(self.count),
+                lambda at=at, action=action: self.handle(at, lambda: action(self)),
+            )
 
     def _push(self, ts: int, rank: int, which: int, seq: int, what: Callable[[], None]) -> None:
         heapq.heappush(self.heap, (ts, rank, which, seq, what))
 
     def run(self) -> Naive:
-        self.busy = min(int(tape["ts_event"][0]) for tape in self.rows)  # nothing is handled before on_start
+        self.busy = min(
+            int(tape["ts_event"][0]) for tape in self.rows
+        )  # nothing is handled before on_start
         while self.heap:
             heapq.heappop(self.heap)[-1]()
         return self
@@ -163,8 +181,13 @@ class Naive:
         for verb, order, price, lots in self.outbox:
             arrive = self.wire[self.listings[order.inst].venue].deliver(self.busy)
             venue = self.listings[order.inst].venue
-            self._push(arrive, 1, venue, next(self.count),
-                       lambda a=arrive, v=verb, o=order, p=price, q=lots: self.arrive(a, v, o, p, q))  # fmt: skip
+            self._push(
+                arrive,
+                1,
+                venue,
+                next(self.count),
+                lambda a=arrive, v=verb, o=order, p=price, q=lots: self.arrive(a, v, o, p, q),
+            )
         self.outbox = []
 
     def submit(self, inst: int, side: int, lots: int, price: int | None, tif: int) -> Order:
@@ -182,7 +205,16 @@ class Naive:
         if not order.over and not order.cancelling and order.price is not None:
             self.outbox.append(("replace", order, price, lots))
 
-    def answer(self, ts: int, order: Order, what: str, price: Any = None, lots: int = 0, final: bool = False) -> None:
+    def answer(
+        self,
+        ts: int,
+        order: Order,
+        what: str,
+        price: Any = None,
+        lots: int = 0,
+        *,
+        final: bool = False,
+    ) -> None:
         venue = self.listings[order.inst].venue
         recv = self.back[venue].deliver(ts)
 
@@ -283,7 +315,7 @@ class Naive:
                 self.cross(x, side, price, ts, n)
 
     def cross(self, x: Listing, side: int, price: int, ts: int, n: int) -> None:
-        """Size of `side` appears at `price`: our orders of the other side that it meets are filled."""
+        """Size of `side` appears at `price`: our orders of the other side that it meets fill."""
         if x.rules.cross != "fill" or x.trading != OPEN or x.syncing:
             return
         met = [o for o in x.own[-side] if (o.price - price) * -side >= 0]
@@ -303,7 +335,13 @@ class Naive:
         passive = -side
         if side == 0:
             bid, ask = x.best(BUY), x.best(SELL)
-            passive = SELL if ask is not None and price >= ask else BUY if bid is not None and price <= bid else 0
+            passive = (
+                SELL
+                if ask is not None and price >= ask
+                else BUY
+                if bid is not None and price <= bid
+                else 0
+            )
         if x.trading != OPEN or passive == 0:
             return
         taken = 0
@@ -379,7 +417,11 @@ class Naive:
         if o.tif == FOK and within < wanted:
             return self.answer(ts, o, "EXPIRED", final=True)
         for price in x.ladder(-o.side, o.price):
-            lots = min(self.available(x, -o.side, price, ts), o.leaves) if x.rules.partial_fills else o.leaves
+            lots = (
+                min(self.available(x, -o.side, price, ts), o.leaves)
+                if x.rules.partial_fills
+                else o.leaves
+            )
             if lots:
                 if x.rules.partial_fills:
                     self.consume(x, -o.side, price, lots, ts)

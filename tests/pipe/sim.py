@@ -6,8 +6,9 @@
     sim.trade(SELL, price=99, lots=5, at=40)
     assert sim.updates(order) == ["ACCEPTED@30", "FILLED@40"]
 
-Times are whole ns after the start of the run, on the venue's clock for the market and its answers, on ours
-for actions. Without a feed delay both agree. Everything runs through `hft.engine`; nothing is replaced.
+Times are whole ns after the start of the run, on the venue's clock for the market and its answers,
+on ours for actions. Without a feed delay both agree. Everything runs through `hft.engine`; nothing
+is replaced.
 """
 
 from __future__ import annotations
@@ -29,15 +30,30 @@ MONEY = 1_000_000_000
 
 RECORD = np.dtype(
     [
-        ("ts", "<i8"), ("order", "<u8"), ("price", "<i8"), ("lots", "<i8"), ("a", "<i8"), ("b", "<i8"),
-        ("c", "<i8"), ("instrument", "<u4"), ("kind", "<u2"), ("check", "<u2"),
+        ("ts", "<i8"),
+        ("order", "<u8"),
+        ("price", "<i8"),
+        ("lots", "<i8"),
+        ("a", "<i8"),
+        ("b", "<i8"),
+        ("c", "<i8"),
+        ("instrument", "<u4"),
+        ("kind", "<u2"),
+        ("check", "<u2"),
     ]
-)  # fmt: skip
+)
 UPDATE, NEW, REPLACE = 3, 7, 9
 UPDATES = {
-    1: "ACCEPTED", 2: "REJECTED", 3: "FILL", 4: "CANCELED", 5: "CANCEL_REJECTED", 6: "REPLACED",
-    7: "REPLACE_REJECTED", 8: "EXPIRED", 9: "FUNDING",
-}  # fmt: skip
+    1: "ACCEPTED",
+    2: "REJECTED",
+    3: "FILL",
+    4: "CANCELED",
+    5: "CANCEL_REJECTED",
+    6: "REPLACED",
+    7: "REPLACE_REJECTED",
+    8: "EXPIRED",
+    9: "FUNDING",
+}
 
 
 @dataclass(frozen=True)
@@ -90,8 +106,19 @@ class Market:
     feed: int = 0
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def add(self, kind: Kind, at: int, *, side: int = 0, price: int = 0, lots: int = 0, order_id: int = 0,
-            ref_id: int = 0, seen: int | None = None, flags: int | None = None) -> None:  # fmt: skip
+    def add(
+        self,
+        kind: Kind,
+        at: int,
+        *,
+        side: int = 0,
+        price: int = 0,
+        lots: int = 0,
+        order_id: int = 0,
+        ref_id: int = 0,
+        seen: int | None = None,
+        flags: int | None = None,
+    ) -> None:
         recv = T0 + (at + self.feed if seen is None else seen)
         flags = int(SEEN_BY_BOTH | Flag.LAST) if flags is None else flags
         self.rows.append((T0 + at, recv, price, lots, order_id, ref_id, 0, 0, kind, side, flags))
@@ -121,15 +148,28 @@ class Scripted(Strategy):
 class Sim:
     """One instrument by default; `also` adds more, by name."""
 
-    def __init__(self, *, entry: Any = 0, response: Any = 0, compute: Any = 0, inference: Any = 0, feed: int = 0,
-                 venue: Mapping[str, Any] | None = None, risk: Mapping[str, Any] | None = None,
-                 engine: Mapping[str, Any] | None = None, also: tuple[str, ...] = (),
-                 recipe: Mapping[str, Any] | None = None, **spec: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        *,
+        entry: Any = 0,
+        response: Any = 0,
+        compute: Any = 0,
+        inference: Any = 0,
+        feed: int = 0,
+        venue: Mapping[str, Any] | None = None,
+        risk: Mapping[str, Any] | None = None,
+        engine: Mapping[str, Any] | None = None,
+        also: tuple[str, ...] = (),
+        recipe: Mapping[str, Any] | None = None,
+        **spec: Any,
+    ) -> None:
         self.tables = {
             "latency": dict(entry=entry, response=response, compute=compute, inference=inference),
-            "venue": dict(venue or {}), "risk": dict(risk or {}),
-            "engine": {"bracket": False, **(engine or {})}, **(recipe or {}),
-        }  # fmt: skip
+            "venue": dict(venue or {}),
+            "risk": dict(risk or {}),
+            "engine": {"bracket": False, **(engine or {})},
+            **(recipe or {}),
+        }
         self.markets = {name: Market(name, feed) for name in ("X.SIM", *also)}
         self.spec = {"tick": 1.0, "lot": 1.0, **spec}
         self.script: list[tuple[int, Callable[[Strategy], Any]]] = []
@@ -144,22 +184,36 @@ class Sim:
     def _market(self, inst: str | None) -> Market:
         return self.markets[inst or "X.SIM"]
 
-    def level(self, side: int, price: int, lots: int, *, at: int, inst: str | None = None, **more: Any) -> None:
+    def level(
+        self, side: int, price: int, lots: int, *, at: int, inst: str | None = None, **more: Any
+    ) -> None:
         self._market(inst).add(Kind.LEVEL, at, side=side, price=price, lots=lots, **more)
 
-    def book(self, *, bids: Mapping[int, int] | None = None, asks: Mapping[int, int] | None = None, at: int = 0,
-             inst: str | None = None) -> None:  # fmt: skip
+    def book(
+        self,
+        *,
+        bids: Mapping[int, int] | None = None,
+        asks: Mapping[int, int] | None = None,
+        at: int = 0,
+        inst: str | None = None,
+    ) -> None:
         """Sets levels, all in one packet."""
-        rows = [(1, p, q) for p, q in (bids or {}).items()] + [(-1, p, q) for p, q in (asks or {}).items()]
+        rows = [(1, p, q) for p, q in (bids or {}).items()] + [
+            (-1, p, q) for p, q in (asks or {}).items()
+        ]
         for k, (side, price, lots) in enumerate(rows):
             last = Flag.LAST if k == len(rows) - 1 else 0
             self.level(side, price, lots, at=at, inst=inst, flags=int(SEEN_BY_BOTH | last))
 
-    def trade(self, side: int, price: int, lots: int, *, at: int, inst: str | None = None, **more: Any) -> None:
+    def trade(
+        self, side: int, price: int, lots: int, *, at: int, inst: str | None = None, **more: Any
+    ) -> None:
         """A print; `side` is the aggressor's."""
         self._market(inst).add(Kind.TRADE, at, side=side, price=price, lots=lots, **more)
 
-    def snapshot(self, *, bids: Mapping[int, int], asks: Mapping[int, int], at: int, inst: str | None = None) -> None:
+    def snapshot(
+        self, *, bids: Mapping[int, int], asks: Mapping[int, int], at: int, inst: str | None = None
+    ) -> None:
         market, quiet = self._market(inst), int(SEEN_BY_BOTH)
         market.add(Kind.SNAPSHOT_BEGIN, at, flags=quiet)
         for side, levels in ((1, bids), (-1, asks)):
@@ -170,14 +224,20 @@ class Sim:
     def status(self, trading: Trading, *, at: int, inst: str | None = None) -> None:
         self._market(inst).add(Kind.STATUS, at, ref_id=int(trading))
 
-    def clear(self, *, at: int, side: int = 0, through: int | None = None, inst: str | None = None) -> None:
-        self._market(inst).add(Kind.CLEAR, at, side=side, price=through or 0, ref_id=0 if through is None else 1)
+    def clear(
+        self, *, at: int, side: int = 0, through: int | None = None, inst: str | None = None
+    ) -> None:
+        self._market(inst).add(
+            Kind.CLEAR, at, side=side, price=through or 0, ref_id=0 if through is None else 1
+        )
 
     def bbo(self, side: int, price: int, lots: int, *, at: int, inst: str | None = None) -> None:
         self._market(inst).add(Kind.BBO, at, side=side, price=price, lots=lots)
 
     def funding(self, rate_e9: int, mark: int, *, at: int, inst: str | None = None) -> None:
-        self._market(inst).add(Kind.DATUM, at, order_id=int(Datum.FUNDING), ref_id=rate_e9, price=mark)
+        self._market(inst).add(
+            Kind.DATUM, at, order_id=int(Datum.FUNDING), ref_id=rate_e9, price=mark
+        )
 
     def tick(self, at: int, inst: str | None = None) -> None:
         """A row that changes nothing, so that time passes."""
@@ -188,8 +248,17 @@ class Sim:
     def call(self, action: Callable[[Strategy], Any], *, at: int) -> None:
         self.script.append((at, action))
 
-    def submit(self, side: int, *, price: int | None = None, lots: int, at: int, tif: Tif = Tif.GTC,
-               inst: str = "X.SIM", **more: Any) -> Ticket:  # fmt: skip
+    def submit(
+        self,
+        side: int,
+        *,
+        price: int | None = None,
+        lots: int,
+        at: int,
+        tif: Tif = Tif.GTC,
+        inst: str = "X.SIM",
+        **more: Any,
+    ) -> Ticket:
         ticket = Ticket(len(self.tickets) + 1)
         self.tickets.append(ticket)
 
@@ -202,7 +271,9 @@ class Sim:
     def cancel(self, ticket: Ticket, *, at: int) -> None:
         self.call(lambda s: s.cancel(ticket.handle), at=at)
 
-    def replace(self, ticket: Ticket, *, at: int, price: int | None = None, lots: int | None = None) -> None:
+    def replace(
+        self, ticket: Ticket, *, at: int, price: int | None = None, lots: int | None = None
+    ) -> None:
         self.call(lambda s: s.replace(ticket.handle, price=price, lots=lots), at=at)
 
     # ---- what came of it
@@ -214,7 +285,7 @@ class Sim:
         return self._outcome
 
     def _run(self) -> Outcome:
-        # Timers fire only while there is market to come: a last row after everything that is scripted.
+        # Timers fire only while there is market to come: a last row after all that is scripted.
         if self.end is not None:
             last = self.end
         else:
@@ -228,7 +299,10 @@ class Sim:
             if self.end is None:
                 market.add(Kind.DATUM, last, order_id=int(Datum.SIGNAL))
         cls = type("Script", (self.strategy,), {"script": self.script, "__module__": __name__})
-        specs = [InstrumentSpec(symbol=n.split(".")[0], venue=n.split(".")[1], **self.spec) for n in self.markets]
+        specs = [
+            InstrumentSpec(symbol=n.split(".")[0], venue=n.split(".")[1], **self.spec)
+            for n in self.markets
+        ]
         data = {n: m.array() for n, m in self.markets.items()}
         if self.chunk is not None:
             self.tables["data"] = {"chunk_rows": self.chunk}
@@ -265,9 +339,17 @@ class Sim:
                 open_lots[order] -= int(r["lots"])
                 kind = "FILLED" if open_lots[order] == 0 else "PARTLY_FILLED"
             out.append(
-                Said(kind, int(r["c"]) - T0, int(r["ts"]) - T0, order, int(r["price"]), int(r["lots"]),
-                     Reason(int(r["a"]) >> 16 & 0xFF), FillReason(int(r["a"]) >> 8 & 0xFF))
-            )  # fmt: skip
+                Said(
+                    kind,
+                    int(r["c"]) - T0,
+                    int(r["ts"]) - T0,
+                    order,
+                    int(r["price"]),
+                    int(r["lots"]),
+                    Reason(int(r["a"]) >> 16 & 0xFF),
+                    FillReason(int(r["a"]) >> 8 & 0xFF),
+                )
+            )
         return [s for s in out if ticket is None or (ticket.handle and s.order == ticket.id)]
 
     def updates(self, ticket: Ticket) -> list[str]:
@@ -276,15 +358,29 @@ class Sim:
     def heard(self, ticket: Ticket) -> list[str]:
         """States of an order as `on_order` saw them, on our clock."""
         self.run()
-        return [f"{state}@{at}" for at, order, state in self.outcome.strategy.heard if order == ticket.id]
+        return [
+            f"{state}@{at}"
+            for at, order, state in self.outcome.strategy.heard
+            if order == ticket.id
+        ]
 
     def fills(self, ticket: Ticket | None = None) -> list[Fill]:
         rows = self.run().run.fills
         return [
-            Fill(int(f["order"]), int(f["price"]), int(f["lots"]), int(f["ts_venue"]) - T0, int(f["ts_recv"]) - T0,
-                 FillReason(int(f["reason"])).name, bool(f["maker"]), int(f["fee"]), int(f["position"]))
-            for f in rows if ticket is None or f["order"] == ticket.id
-        ]  # fmt: skip
+            Fill(
+                int(f["order"]),
+                int(f["price"]),
+                int(f["lots"]),
+                int(f["ts_venue"]) - T0,
+                int(f["ts_recv"]) - T0,
+                FillReason(int(f["reason"])).name,
+                bool(f["maker"]),
+                int(f["fee"]),
+                int(f["position"]),
+            )
+            for f in rows
+            if ticket is None or f["order"] == ticket.id
+        ]
 
     def filled(self, ticket: Ticket) -> int:
         return sum(f.lots for f in self.fills(ticket))
@@ -331,4 +427,15 @@ def rechunked(plan: Any, rows: int) -> Any:
     return dataclasses.replace(plan, feeds=[cut(f) for f in plan.feeds])
 
 
-__all__ = ["MONEY", "NO_PRICE", "RECORD", "T0", "Fill", "Said", "Scripted", "Sim", "Ticket", "rechunked"]
+__all__ = [
+    "MONEY",
+    "NO_PRICE",
+    "RECORD",
+    "T0",
+    "Fill",
+    "Said",
+    "Scripted",
+    "Sim",
+    "Ticket",
+    "rechunked",
+]

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ TAKEN = int(FillReason.TAKEN)
 
 
 class Reactive(Strategy):
-    """Quotes by what it sees and takes now and then, so that everything it sees shows in its orders."""
+    """Quotes by what it sees and takes now and then: all it sees shows in its orders."""
 
     def on_book(self, book: Any) -> None:
         if not book.two_sided:
@@ -39,8 +40,17 @@ class Reactive(Strategy):
             self.cancel_all(fill.instrument)
 
 
-def replay(tapes: list[np.ndarray], *, cls: type[Strategy] = Reactive, chunk: int = 1000, entry: int = MS,
-           response: int = MS, feed: Any = "data", compute: int = 20_000, **venue: Any) -> Outcome:  # fmt: skip
+def replay(
+    tapes: list[np.ndarray],
+    *,
+    cls: type[Strategy] = Reactive,
+    chunk: int = 1000,
+    entry: int = MS,
+    response: int = MS,
+    feed: Any = "data",
+    compute: int = 20_000,
+    **venue: Any,
+) -> Outcome:
     names = [f"I{i}.V{i % 2}" for i in range(len(tapes))]
     specs = [InstrumentSpec(symbol=n[:2], venue=n[3:], tick=1.0, lot=1.0) for n in names]
     recipe = {
@@ -96,7 +106,9 @@ def test_no_fill_before_the_order_arrived_and_none_heard_before_it_travelled(see
 # ---- slower is never luckier ---------------------------------------------------------------------
 
 
-def filled_by(tape: np.ndarray, latency: int, price: int, side: int, **venue: Any) -> tuple[str, list[tuple[int, int]]]:
+def filled_by(
+    tape: np.ndarray, latency: int, price: int, side: int, **venue: Any
+) -> tuple[str, list[tuple[int, int]]]:
     class One(Strategy):
         def on_start(self) -> None:
             self.at(T0 + 20 * MS, self.submit, side, 7, price, POST_ONLY)
@@ -111,8 +123,11 @@ def lots_at(fills: list[tuple[int, int]], ts: int) -> int:
     return max((n for t, n in fills if t <= ts), default=0)
 
 
-@pytest.mark.parametrize("venue", [{}, {"queue": "risk_averse"}, {"queue_n": 0.5}, {"queue": "log1", "cross": "wait_trade"}],
-                         ids=["power3", "risk_averse", "power3 n<1", "log1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "venue",
+    [{}, {"queue": "risk_averse"}, {"queue_n": 0.5}, {"queue": "log1", "cross": "wait_trade"}],
+    ids=["power3", "risk_averse", "power3 n<1", "log1"],
+)
 def test_more_entry_latency_never_fills_a_passive_order_earlier(venue: dict[str, Any]) -> None:
     compared = 0
     for seed in range(25):
@@ -120,9 +135,11 @@ def test_more_entry_latency_never_fills_a_passive_order_earlier(venue: dict[str,
         tape = random_tape(rng, 300, T0, calm=True)
         side = int(rng.choice([1, -1]))
         price = MID - side * int(rng.integers(0, 4))
-        found = [filled_by(tape, latency, price, side, **venue) for latency in (0, MS, 10 * MS, 60 * MS)]
+        found = [
+            filled_by(tape, latency, price, side, **venue) for latency in (0, MS, 10 * MS, 60 * MS)
+        ]
         rested = [fills for state, fills in found if state != "REJECTED"]
-        for fast, slow in zip(rested, rested[1:], strict=False):
+        for fast, slow in pairwise(rested):
             for ts, lots in slow:
                 assert lots_at(fast, ts) >= lots, (seed, fast, slow)
                 compared += 1
@@ -134,11 +151,20 @@ def test_an_order_that_arrives_earlier_is_never_further_back() -> None:
         tape = random_tape(np.random.default_rng(seed), 300, T0, calm=True)
         sim = Sim()
         sim.markets["X.SIM"].array = lambda tape=tape: tape  # type: ignore[method-assign]
-        sim.script = [(at * MS, lambda s: s.submit(BUY, 3, MID - 1, POST_ONLY)) for at in (30, 60, 90)]
+        sim.script = [
+            (at * MS, lambda s: s.submit(BUY, 3, MID - 1, POST_ONLY)) for at in (30, 60, 90)
+        ]
         sim.run()
-        done = [sim.outcome.run.fills[sim.outcome.run.fills["order"] == k]["ts_venue"] for k in (1, 2, 3)]
+        done = [
+            sim.outcome.run.fills[sim.outcome.run.fills["order"] == k]["ts_venue"]
+            for k in (1, 2, 3)
+        ]
         first = [int(d[0]) if len(d) else 1 << 62 for d in done]
-        rested = [t for t, o in zip(first, sim.outcome.run.orders, strict=True) if o["state"] != OrderState.REJECTED]
+        rested = [
+            t
+            for t, o in zip(first, sim.outcome.run.orders, strict=True)
+            if o["state"] != OrderState.REJECTED
+        ]
         assert rested == sorted(rested)
 
 
@@ -170,7 +196,11 @@ def test_takers_take_what_is_displayed_at_most(seed: int) -> None:
     for ts in np.unique(taken["ts_venue"]):
         book = displayed(market[0], int(ts))
         for fill in taken[taken["ts_venue"] == ts]:
-            same = taken[(taken["ts_venue"] == ts) & (taken["price"] == fill["price"]) & (taken["side"] == fill["side"])]
+            same = taken[
+                (taken["ts_venue"] == ts)
+                & (taken["price"] == fill["price"])
+                & (taken["side"] == fill["side"])
+            ]
             assert same["lots"].sum() <= book[-int(fill["side"]), int(fill["price"])]
 
 
@@ -178,7 +208,9 @@ def test_takers_take_what_is_displayed_at_most(seed: int) -> None:
 def test_a_print_fills_no_more_than_it_printed(seed: int) -> None:
     market = tapes(seed, 1)
     run = replay(market).run
-    printed = run.fills[np.isin(run.fills["reason"], [int(FillReason.QUEUE), int(FillReason.THROUGH)])]
+    printed = run.fills[
+        np.isin(run.fills["reason"], [int(FillReason.QUEUE), int(FillReason.THROUGH)])
+    ]
     assert len(printed) > 0
     for row in np.unique(printed["cause_row"]):
         assert market[0][row]["kind"] == Kind.TRADE
@@ -193,7 +225,9 @@ def test_nobody_joins_behind_more_than_is_displayed(seed: int) -> None:
     assert len(rested) > 5
     for order in rested:
         book = displayed(market[0], int(order["ts_arrive"]))
-        assert 0 <= order["ahead_at_accept"] <= book.get((int(order["side"]), int(order["price"])), 0)
+        assert (
+            0 <= order["ahead_at_accept"] <= book.get((int(order["side"]), int(order["price"])), 0)
+        )
 
 
 # ---- money ---------------------------------------------------------------------------------------
@@ -227,8 +261,13 @@ print(hashlib.sha256(replay(tapes(3, 3), chunk=int(sys.argv[1])).journal).hexdig
 def test_journals_are_equal_in_any_process_with_any_hash_seed_and_chunk_size() -> None:
     code = PROCESS.format(here=str(Path(__file__).parent))
     said = {
-        subprocess.run([sys.executable, "-c", code, chunk], capture_output=True, text=True, check=True,
-                       env={**os.environ, "PYTHONHASHSEED": seed}).stdout.strip()  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", code, chunk],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout.strip()
         for seed, chunk in (("0", "1"), ("1", "7"), ("random", "1000"))
     }
     assert len(said) == 1
@@ -236,7 +275,9 @@ def test_journals_are_equal_in_any_process_with_any_hash_seed_and_chunk_size() -
 
 @pytest.mark.parametrize("chunk", [1, 7, 100])
 def test_chunks_leave_no_trace(chunk: int) -> None:
-    one, other = (hashlib.sha256(replay(tapes(5, 3), chunk=c).journal).digest() for c in (chunk, 1000))
+    one, other = (
+        hashlib.sha256(replay(tapes(5, 3), chunk=c).journal).digest() for c in (chunk, 1000)
+    )
     assert one == other
 
 
@@ -262,7 +303,11 @@ def test_a_handlers_time_delays_later_handlers_and_its_orders() -> None:
     books = [(at, bid) for at, bid, what in sim.outcome.strategy.heard if what == "book"]
     assert books[:5] == [(0, 100), (1_000, 101), (1_100, 102), (1_300, 103), (1_500, 104)]
     row = sim.outcome.run.orders[0]
-    assert (row["ts_decide"] - T0, row["ts_send"] - T0, row["ts_arrive"] - T0) == (1_000, 1_100, 1_110)
+    assert (row["ts_decide"] - T0, row["ts_send"] - T0, row["ts_arrive"] - T0) == (
+        1_000,
+        1_100,
+        1_110,
+    )
     answer = next((at, state) for at, order, state in sim.outcome.strategy.heard if order == 1)
     assert answer == (1_200, "NEW")  # it came at 1,120, while 102 was served
 
@@ -334,4 +379,6 @@ def test_constants_shift_every_arrival_exactly() -> None:
         for at in (10, 11, 500):
             sim.submit(BUY, price=100, lots=1, at=at)
         sim.run()
-        assert (sim.outcome.run.orders["ts_arrive"] - T0).tolist() == [at + entry for at in (10, 11, 500)]
+        assert (sim.outcome.run.orders["ts_arrive"] - T0).tolist() == [
+            at + entry for at in (10, 11, 500)
+        ]

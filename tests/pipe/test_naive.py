@@ -1,4 +1,4 @@
-"""The core against its plain-Python twin on random markets: every fill, price, time, reason and money unit."""
+"""The core against its plain-Python twin on random markets: every fill, answer and money unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim import RECORD, T0, UPDATE, UPDATES, rechunked
 from hft import Strategy
 from hft.analysis.records import FillReason
 from hft.engine import prepare, run_once
-from hft.types import Datum, EVENT, InstrumentSpec, Kind, SEEN_BY_BOTH, Flag
+from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind
 
 MS = 1_000_000
 
@@ -32,8 +32,17 @@ def random_script(rng: np.random.Generator, instruments: int, end: int) -> list[
             sent += 1
             tif = int(rng.choice([0, 0, 0, 1, 2, 3, 3]))
             market = rng.random() < 0.05
-            script.append((at, "submit", int(rng.integers(0, instruments)), side, int(rng.integers(1, 15)),
-                           None if market else price, 1 if market else tif))  # fmt: skip
+            script.append(
+                (
+                    at,
+                    "submit",
+                    int(rng.integers(0, instruments)),
+                    side,
+                    int(rng.integers(1, 15)),
+                    None if market else price,
+                    1 if market else tif,
+                )
+            )
         else:
             which = max(0, sent - 1 - int(rng.integers(0, 6)))
             verb = "cancel" if draw < 0.8 else "replace"
@@ -53,7 +62,9 @@ class Randomly(Strategy):
         for step in self.script:
             self.at(step[0], self.play, *step[1:])
 
-    def play(self, verb: str, which: int, side: int, lots: int, price: int | None, tif: int) -> None:
+    def play(
+        self, verb: str, which: int, side: int, lots: int, price: int | None, tif: int
+    ) -> None:
         if verb == "submit":
             self.sent.append(self.submit(self.all[which], side, lots, price, tif))
         elif verb == "cancel":
@@ -111,12 +122,35 @@ def core_answers(journal: np.ndarray) -> list[tuple[Any, ...]]:
     return out
 
 
-def compare(seed: int, tmp_path: Path, *, instruments: int, venues: int, chunk: int, rules: dict[str, Any],
-            entry: Any = None, response: Any = None, compute: int | None = None, inverse: bool = False) -> int:  # fmt: skip
+def compare(
+    seed: int,
+    tmp_path: Path,
+    *,
+    instruments: int,
+    venues: int,
+    chunk: int,
+    rules: dict[str, Any],
+    entry: Any = None,
+    response: Any = None,
+    compute: int | None = None,
+    inverse: bool = False,
+) -> int:
     rng = np.random.default_rng(seed)
     tapes = [random_tape(rng, 300, T0) for _ in range(instruments)]
     end = max(int(t["ts_recv"].max()) for t in tapes)
-    quiet = (end + 500 * MS, end + 500 * MS, 0, 0, int(Datum.SIGNAL), 0, 0, 0, Kind.DATUM, 0, int(SEEN_BY_BOTH | Flag.LAST))
+    quiet = (
+        end + 500 * MS,
+        end + 500 * MS,
+        0,
+        0,
+        int(Datum.SIGNAL),
+        0,
+        0,
+        0,
+        Kind.DATUM,
+        0,
+        int(SEEN_BY_BOTH | Flag.LAST),
+    )
     tapes = [np.append(t, np.array([quiet], EVENT)) for t in tapes]
     script = random_script(rng, instruments, end)
     entry = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if entry is None else entry
@@ -132,10 +166,14 @@ def compare(seed: int, tmp_path: Path, *, instruments: int, venues: int, chunk: 
         return {"file": str(file)}
 
     names = [f"I{i}.V{i % venues}" for i in range(instruments)]
-    specs = [InstrumentSpec(symbol=f"I{i}", venue=f"V{i % venues}", tick=0.5, lot=1.0, inverse=inverse)
-             for i in range(instruments)]  # fmt: skip
+    specs = [
+        InstrumentSpec(symbol=f"I{i}", venue=f"V{i % venues}", tick=0.5, lot=1.0, inverse=inverse)
+        for i in range(instruments)
+    ]
     recipe = {
-        "latency": dict(entry=leg(entry, "entry"), response=leg(response, "response"), compute=compute),
+        "latency": dict(
+            entry=leg(entry, "entry"), response=leg(response, "response"), compute=compute
+        ),
         "venue": {**rules, "maker_fee": maker_e9 / 1e9, "taker_fee": taker_e9 / 1e9},
         "engine": {"bracket": False},
     }
@@ -144,25 +182,53 @@ def compare(seed: int, tmp_path: Path, *, instruments: int, venues: int, chunk: 
     outcome = run_once(rechunked(plan, chunk))
     assert outcome.run.status == "complete", outcome.run.error
 
-    listings = [Listing(i, Rules(maker_e9=maker_e9, taker_e9=taker_e9, **rules), i % venues, 500_000_000, inverse)
-                for i in range(instruments)]  # fmt: skip
+    listings = [
+        Listing(
+            i,
+            Rules(maker_e9=maker_e9, taker_e9=taker_e9, **rules),
+            i % venues,
+            500_000_000,
+            inverse,
+        )
+        for i in range(instruments)
+    ]
     if inverse:
         for x in listings:
             x.worth = lambda lots, price: worth_inverse(lots, price, 0.5)  # type: ignore[method-assign]
-    naive = Naive(listings, tapes, entry=entry, response=response, compute=compute,
-                  script=naive_script(script, sent := []), on_fill=naive_reply(instruments)).run()  # fmt: skip
+    naive = Naive(
+        listings,
+        tapes,
+        entry=entry,
+        response=response,
+        compute=compute,
+        script=naive_script(script, sent := []),
+        on_fill=naive_reply(instruments),
+    ).run()
     assert len(sent) > 0
 
     fills = outcome.run.fills
     core = [
-        (int(f["ts_venue"]), int(f["instrument"]), int(f["order"]), int(f["price"]), int(f["lots"]),
-         FillReason(int(f["reason"])).name, bool(f["maker"]), int(f["fee"]), int(f["position"]), int(f["cause_row"]))
+        (
+            int(f["ts_venue"]),
+            int(f["instrument"]),
+            int(f["order"]),
+            int(f["price"]),
+            int(f["lots"]),
+            FillReason(int(f["reason"])).name,
+            bool(f["maker"]),
+            int(f["fee"]),
+            int(f["position"]),
+            int(f["cause_row"]),
+        )
         for f in fills
-    ]  # fmt: skip
+    ]
     for i in range(instruments):
         mine, theirs = ([f for f in fs if f[1] == i] for fs in (core, naive.fills))
         assert mine == theirs
-    told = [(o, "FILL" if "FILL" in what else what, ts, price, lots) for o, what, ts, _, price, lots in naive.answers]
+    told = [
+        (o, "FILL" if "FILL" in what else what, ts, price, lots)
+        for o, what, ts, _, price, lots in naive.answers
+    ]
     assert core_answers(outcome.journal) == told
     samples = outcome.run.samples
     for i, x in enumerate(listings):
@@ -170,7 +236,11 @@ def compare(seed: int, tmp_path: Path, *, instruments: int, venues: int, chunk: 
         assert (last["position"], last["fees"], last["funding"]) == (x.position, x.fees, x.funding)
         if last["bid"] > 0 and last["ask"] > 0:
             if inverse:
-                mark = -worth_inverse(x.position, (int(last["bid"]) + int(last["ask"])) / 2, 0.5) if x.position else 0
+                mark = (
+                    -worth_inverse(x.position, (int(last["bid"]) + int(last["ask"])) / 2, 0.5)
+                    if x.position
+                    else 0
+                )
             else:
                 mark = x.position * (int(last["bid"]) + int(last["ask"])) * 250_000_000
             assert last["equity"] == x.cash + mark - x.fees - x.funding
@@ -198,27 +268,52 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-@pytest.mark.parametrize("instruments,venues", [(1, 1), (2, 1), (2, 2), (4, 2)])  # noqa: PT006
+@pytest.mark.parametrize(("instruments", "venues"), [(1, 1), (2, 1), (2, 2), (4, 2)])
 def test_core_equals_twin(instruments: int, venues: int, chunk: int, tmp_path: Path) -> None:
     fills = 0
     for seed in range(8):
-        fills += compare(seed * 1000 + instruments * 10 + venues, tmp_path, instruments=instruments, venues=venues,
-                         chunk=chunk, rules={})  # fmt: skip
+        fills += compare(
+            seed * 1000 + instruments * 10 + venues,
+            tmp_path,
+            instruments=instruments,
+            venues=venues,
+            chunk=chunk,
+            rules={},
+        )
     assert fills > 100  # or the comparison says nothing
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_core_equals_twin_under_other_rules(name: str, tmp_path: Path) -> None:
     for seed in range(6):
-        compare(zlib.crc32(name.encode()) + seed, tmp_path, instruments=2, venues=1, chunk=50, rules=RULES[name])
+        compare(
+            zlib.crc32(name.encode()) + seed,
+            tmp_path,
+            instruments=2,
+            venues=1,
+            chunk=50,
+            rules=RULES[name],
+        )
 
 
 def test_core_equals_twin_on_latency_series(tmp_path: Path) -> None:
     for seed in range(6):
         rng = np.random.default_rng(seed)
         times = np.sort(rng.integers(T0, T0 + 1_000 * MS, 30))
-        legs = [[(int(t), int(ns)) for t, ns in zip(times, rng.integers(0, 8 * MS, 30), strict=True)] for _ in "ab"]
-        compare(seed, tmp_path, instruments=3, venues=2, chunk=64, rules={}, entry=legs[0], response=legs[1])
+        legs = [
+            [(int(t), int(ns)) for t, ns in zip(times, rng.integers(0, 8 * MS, 30), strict=True)]
+            for _ in "ab"
+        ]
+        compare(
+            seed,
+            tmp_path,
+            instruments=3,
+            venues=2,
+            chunk=64,
+            rules={},
+            entry=legs[0],
+            response=legs[1],
+        )
 
 
 def test_core_equals_twin_on_inverse_contracts(tmp_path: Path) -> None:
