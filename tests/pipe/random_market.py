@@ -61,20 +61,24 @@ def random_tape(
         if what == 0:
             add(
                 Kind.STATUS,
-                True,
+                last=True,
                 ref_id=int(rng.choice([Trading.HALT, Trading.AUCTION, Trading.CLOSED])),
             )
         elif what == 1:
             add(
                 Kind.CLEAR,
-                True,
+                last=True,
                 side=int(rng.choice([0, 1, -1])),
                 price=mid,
                 ref_id=int(rng.integers(0, 2)),
             )
         elif what == 2:
             add(
-                Kind.DATUM, True, order_id=1, ref_id=int(rng.integers(-500_000, 500_000)), price=mid
+                Kind.DATUM,
+                last=True,
+                order_id=1,
+                ref_id=int(rng.integers(-500_000, 500_000)),
+                price=mid,
             )
         else:
             if what == 3:
