@@ -382,6 +382,9 @@ bool Engine::cancel(Order& o) {
 bool Engine::replace(Order& o, Ticks price, Lots lots) {
   if (lots <= 0) throw OrderError("replace: lots must be positive, was " + std::to_string(lots));
   if (o.is_market()) throw OrderError("replace: order " + std::to_string(o.row.id) + " is a market order");
+  if (!market(o.row.instrument).inst.can_replace)
+    throw OrderError("replace: " + market(o.row.instrument).inst.venue +
+                     " cannot replace an order: cancel it and send another");
   if (!o.alive() || o.cancelling) return false;
   Market& m = market(o.row.instrument);
   check_price(m, price);
@@ -404,6 +407,11 @@ bool Engine::replace(Order& o, Ticks price, Lots lots) {
   record(RecordKind::REPLACE, now_, o.row.instrument, o.row.id, price, lots);
   send(o, Command::Kind::REPLACE, price, lots);
   return true;
+}
+
+bool Engine::withdraw(Order& o) {
+  if (o.quoted) market(o.row.instrument).targets[side_index(o.row.side)].set = false;
+  return cancel(o);
 }
 
 void Engine::cancel_all(InstrumentId inst, std::int64_t tag) {

@@ -133,6 +133,8 @@ class Engine {
   Order& submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
                 const Signal* cause = nullptr);
   bool cancel(Order& o);
+  /// A cancel by hand: a target verb that keeps the order does not bring it back by itself.
+  bool withdraw(Order& o);
   bool replace(Order& o, Ticks price, Lots lots);
   void cancel_all(InstrumentId inst, std::int64_t tag = -1);
   Order* flatten(InstrumentId inst);

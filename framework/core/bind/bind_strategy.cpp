@@ -226,7 +226,7 @@ void init_strategy(nb::module_& m) {
            [](S& s, nb::handle order) {
              Session& r = s.run();
              r.must_act();
-             return r.engine->cancel(order_of(r, order));
+             return r.engine->withdraw(order_of(r, order));
            },
            "order"_a, "False: the order is over or already being cancelled.")
       .def("replace", &replace, "order"_a, "price"_a = nb::none(), "lots"_a = nb::none(),
