@@ -1170,3 +1170,20 @@ def test_a_failed_backtest_gives_a_marked_report() -> None:
     report = hft.backtest(Fails, {"X.SIM": rows}, specs=[spec])
     assert "failed" in str(report)
     assert report.run.error.startswith("StrategyError: RuntimeError: no at ")
+
+
+def test_a_quote_cancelled_by_hand_comes_back_at_the_next_call_only() -> None:
+    sim = market(entry=10, response=10)
+    do(sim, 10, lambda s: s.quote(BUY, 99, 2))
+    do(sim, 50, lambda s: s.cancel(s.orders()[0]))
+    gone = do(sim, 120, live)
+    do(sim, 130, lambda s: s.quote(BUY, 99, 2))
+    back = do(sim, 180, live)
+    sim.run()
+    assert (gone, back) == ([[]], [[(1, 99, 2)]])
+
+
+def test_replace_where_the_venue_has_none() -> None:
+    sim = market(venue={"native_replace": False})
+    order = sim.submit(BUY, lots=2, price=99, at=10)
+    assert "cancel" in refused(sim, lambda s: s.replace(order.handle, price=98), OrderError)
