@@ -107,6 +107,15 @@ def test_a_bad_backtest_is_refused_in_one_line(
     assert left in ([], [folder / "backtests" / "runs"])
 
 
+@pytest.mark.parametrize("tick", ["nan", "inf", "0", "-1", "wide"])
+def test_a_tick_is_a_number_above_0(folder: Path, tick: str) -> None:
+    arguments = ["data", "check", "text.npy", f"--tick={tick}", "--lot=1"]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 2
+    assert "--tick" in result.output
+    assert repr(tick) in result.output
+
+
 OTHERS = [
     (["report", "absent"], 5, ["absent", "run.json"]),
     (["compare", "absent", "absent"], 5, ["absent"]),
