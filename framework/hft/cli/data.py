@@ -13,27 +13,15 @@ if TYPE_CHECKING:
     from hft.data.importing import Imported
     from hft.data.opening import MarketData
 
-
-class Positive(click.ParamType):
-    """A finite number above 0; FloatRange lets NaN and infinity pass."""
-
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not 0 < number < math.inf:
-            self.fail(f"{value!r} is not a number above 0.", param, ctx)
-        return number
-
-
 PATH = click.Path(path_type=Path)
-STEP = Positive()
 SEQUENCE = click.Choice(["ignore", "increasing", "contiguous"])
+
+
+def _positive(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    # Not FloatRange: it lets NaN and infinity pass.
+    if value is not None and not 0 < value < math.inf:
+        raise click.BadParameter(f"{value} is not a number above 0.", ctx, param)
+    return value
 
 
 @click.group()
@@ -45,8 +33,8 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--symbol", help="Such as BTCUSDT."),
         click.option("--venue", help="Such as BINANCE."),
-        click.option("--tick", type=STEP, help="Smallest price step."),
-        click.option("--lot", type=STEP, help="Smallest quantity step."),
+        click.option("--tick", type=float, callback=_positive, help="Smallest price step."),
+        click.option("--lot", type=float, callback=_positive, help="Smallest quantity step."),
     ):
         command = option(command)
     return command
@@ -58,7 +46,7 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--store", required=True, type=PATH, help="Store folder; made if it is not there.")
 @_facts
 @click.option("--currency", help="Settlement currency.")
-@click.option("--multiplier", type=STEP, help="Contract multiplier.")
+@click.option("--multiplier", type=float, callback=_positive, help="Contract multiplier.")
 @click.option("--inverse", is_flag=True, default=None, help="An inverse contract.")
 @click.option("--map", "columns", type=PATH, help="What the columns of a csv or parquet file mean.")
 @click.option("--clock-offset", help="`auto`, or a duration added to ts_recv, such as 1271ms.")
