@@ -19,6 +19,7 @@ BUY, SELL = 1, -1
 GTC, IOC, FOK, POST_ONLY = range(4)
 LEVEL, CLEAR, BEGIN, END, TRADE, BBO, STATUS, DATUM = 1, 2, 3, 4, 5, 6, 32, 33
 OPEN, HALT, AUCTION, CLOSED, GAP = range(5)
+LAST = 4
 GUARD_NS = 1_000_000
 E9 = 1_000_000_000
 
@@ -131,6 +132,7 @@ class Naive:
         compute: int,
         script: list[tuple[int, Callable[[Naive], None]]],
         on_fill: Callable[[Naive, Order, int], None] | None = None,
+        hears_books: bool = False,
     ) -> None:
         self.listings, self.rows = listings, rows
         self.on_fill = on_fill
@@ -152,7 +154,12 @@ class Naive:
                 self._push(
                     int(row["ts_event"]), 0, i, n, lambda i=i, n=n, row=row: self.on_row(i, n, row)
                 )
-        for at, action in script:
+        if hears_books:
+            for i, tape in enumerate(rows):
+                self._packets(i, tape)
+        # Nothing is heard before the first row, on_start included.
+        start = self.busy = min(int(tape["ts_event"][0]) for tape in rows)
+        for at, action in ((max(at, start), action) for at, action in script):
             self._push(
                 at,
                 5,
@@ -165,9 +172,6 @@ class Naive:
         heapq.heappush(self.heap, (ts, rank, which, seq, what))
 
     def run(self) -> Naive:
-        self.busy = min(
-            int(tape["ts_event"][0]) for tape in self.rows
-        )  # nothing is handled before on_start
         while self.heap:
             heapq.heappop(self.heap)[-1]()
         return self
@@ -189,6 +193,26 @@ class Naive:
                 lambda a=arrive, v=verb, o=order, p=price, q=lots: self.arrive(a, v, o, p, q),
             )
         self.outbox = []
+
+    def _packets(self, i: int, tape: Any) -> None:
+        """A packet ends with its LAST row, or where our clock moves on."""
+        state, packet = "EMPTY", []
+        for n, row in enumerate(tape):
+            packet.append(row)
+            whole = bool(int(row["flags"]) & LAST)
+            if not whole and n + 1 < len(tape) and tape[n + 1]["ts_recv"] == row["ts_recv"]:
+                continue
+            for r in packet:
+                kind = int(r["kind"])
+                if kind == STATUS and int(r["ref_id"]) == GAP:
+                    state = "GAP"
+                elif kind in (BEGIN, END):
+                    state = "SYNCING" if kind == BEGIN else "LIVE"
+                if int(r["flags"]) & LAST and state == "EMPTY":
+                    state = "LIVE"
+            ts, packet = int(row["ts_recv"]), []
+            if state == "LIVE":
+                self._push(ts, 3, i, n, lambda ts=ts: self.handle(ts, lambda: None))
 
     def submit(self, inst: int, side: int, lots: int, price: int | None, tif: int) -> Order:
         order = Order(len(self.orders) + 1, inst, side, price, lots, tif)

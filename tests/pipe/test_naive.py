@@ -82,6 +82,13 @@ class Randomly(Strategy):
             self.submit(inst, -fill.side, fill.lots, None, 1)
 
 
+class Listens(Randomly):
+    """Is busy with every packet, so that everything else waits for it."""
+
+    def on_book(self, book: Any) -> None:
+        pass
+
+
 def naive_script(script: list[tuple[Any, ...]], sent: list[Any]) -> list[tuple[int, Any]]:
     def action(step: tuple[Any, ...]) -> Any:
         _, verb, which, side, lots, price, tif = step
@@ -134,6 +141,7 @@ def compare(
     response: Any = None,
     compute: int | None = None,
     inverse: bool = False,
+    hears_books: bool = False,
 ) -> int:
     rng = np.random.default_rng(seed)
     tapes = [random_tape(rng, 300, T0) for _ in range(instruments)]
@@ -177,7 +185,8 @@ def compare(
         "venue": {**rules, "maker_fee": maker_e9 / 1e9, "taker_fee": taker_e9 / 1e9},
         "engine": {"bracket": False},
     }
-    cls = type("Play", (Randomly,), {"script": script, "__module__": __name__})
+    base = Listens if hears_books else Randomly
+    cls = type("Play", (base,), {"script": script, "__module__": __name__})
     plan = prepare(cls, dict(zip(names, tapes, strict=True)), specs=specs, recipe=recipe)
     outcome = run_once(rechunked(plan, chunk))
     assert outcome.run.status == "complete", outcome.run.error
@@ -203,6 +212,7 @@ def compare(
         compute=compute,
         script=naive_script(script, sent := []),
         on_fill=naive_reply(instruments),
+        hears_books=hears_books,
     ).run()
     assert len(sent) > 0
 
@@ -313,6 +323,21 @@ def test_core_equals_twin_on_latency_series(tmp_path: Path) -> None:
             rules={},
             entry=legs[0],
             response=legs[1],
+        )
+
+
+@pytest.mark.parametrize("compute", [0, 30_000, 900_000])
+def test_core_equals_twin_when_packets_keep_the_strategy_busy(compute: int, tmp_path: Path) -> None:
+    for seed in range(6):
+        compare(
+            seed,
+            tmp_path,
+            instruments=2,
+            venues=2,
+            chunk=64,
+            rules={},
+            compute=compute,
+            hears_books=True,
         )
 
 

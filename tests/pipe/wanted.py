@@ -1,5 +1,6 @@
 # ruff: noqa
 """Four strategies as their authors wanted to write them, word for word: the yardstick of the API."""
+
 from hft import BUY, SELL, IOC, POST_ONLY, Features, Model, OnTouch, Params, Strategy, feature
 from hft.features import imbalance, micro_price, trade_flow
 
@@ -18,7 +19,9 @@ class Maker(Strategy):
     params: MakerParams
 
     def inputs(self, p: MakerParams) -> Features:
-        return Features(micro_price(), imbalance(levels=p.levels), trade_flow("1s"), trigger=OnTouch())
+        return Features(
+            micro_price(), imbalance(levels=p.levels), trade_flow("1s"), trigger=OnTouch()
+        )
 
     def on_ready(self, inst):
         self.log.info("quoting %s, tick %s", inst.symbol, inst.tick)
@@ -26,8 +29,18 @@ class Maker(Strategy):
     def on_features(self, row):
         p, lots = self.params, self.position(row.instrument).lots
         fair = row.micro_price - p.skew_ticks_per_lot * lots
-        self.quote(row.instrument, BUY, round(fair) - p.half_spread_ticks, 0 if lots >= p.max_lots else p.lots)   # 0 lots: pull
-        self.quote(row.instrument, SELL, round(fair) + p.half_spread_ticks, 0 if lots <= -p.max_lots else p.lots)
+        self.quote(
+            row.instrument,
+            BUY,
+            round(fair) - p.half_spread_ticks,
+            0 if lots >= p.max_lots else p.lots,
+        )  # 0 lots: pull
+        self.quote(
+            row.instrument,
+            SELL,
+            round(fair) + p.half_spread_ticks,
+            0 if lots <= -p.max_lots else p.lots,
+        )
 
     def on_gap(self, inst, reason):
         self.cancel_all(inst)
@@ -49,8 +62,20 @@ class Taker(Strategy):
         p = self.params
         if s.age_ns > p.max_age_ns or s.tier != "FULL":
             return
-        if (s["up"] - s["down"]) * s["move_ticks"] > p.edge_ticks and self.position(s.instrument).flat and not self.orders(s.instrument):
-            self.submit(s.instrument, BUY, lots=5, price=self.book(s.instrument).ask, tif=IOC, cause=s, tag="entry")
+        if (
+            (s["up"] - s["down"]) * s["move_ticks"] > p.edge_ticks
+            and self.position(s.instrument).flat
+            and not self.orders(s.instrument)
+        ):
+            self.submit(
+                s.instrument,
+                BUY,
+                lots=5,
+                price=self.book(s.instrument).ask,
+                tif=IOC,
+                cause=s,
+                tag="entry",
+            )
             self.at(self.now + p.hold_ns, self.flatten, s.instrument)
 
     def on_order(self, o):
@@ -68,13 +93,29 @@ class Arb(Strategy):
         a, b = self.book(self.a), self.book(self.b)
         if not (a.live and b.live) or max(a.age_ns, b.age_ns) > 20_000_000:
             return
-        edge = self.b.price(b.bid) - self.a.price(a.ask) - self.fees(self.a, self.b)      # ticks differ by venue: compare in currency
+        edge = (
+            self.b.price(b.bid) - self.a.price(a.ask) - self.fees(self.a, self.b)
+        )  # ticks differ by venue: compare in currency
         if edge > 0 and not self.orders(tag="leg"):
-            self.submit(self.a, BUY, min(a.ask_lots, self.a.lots_of(self.b, b.bid_lots), 3), price=a.ask, tif=IOC, tag="leg")
+            self.submit(
+                self.a,
+                BUY,
+                min(a.ask_lots, self.a.lots_of(self.b, b.bid_lots), 3),
+                price=a.ask,
+                tif=IOC,
+                tag="leg",
+            )
 
     def on_fill(self, f):
         if f.instrument is self.a:
-            self.submit(self.b, SELL, self.b.lots_of(self.a, f.lots), price=self.book(self.b).bid - 3, tif=IOC, tag="hedge")
+            self.submit(
+                self.b,
+                SELL,
+                self.b.lots_of(self.a, f.lots),
+                price=self.book(self.b).bid - 3,
+                tif=IOC,
+                tag="hedge",
+            )
 
     def on_stop(self):
         self.flatten()
@@ -104,8 +145,15 @@ class Twap(Strategy):
         self.cancel_all(self.parent.instrument, tag="twap")
         if due > 0:
             book, late = self.book(self.parent.instrument), due > 2 * p.lots // p.slices
-            self.submit(self.parent.instrument, BUY, due, price=book.ask if late else book.bid,
-                        tif=IOC if late else POST_ONLY, parent=self.parent, tag="twap")
+            self.submit(
+                self.parent.instrument,
+                BUY,
+                due,
+                price=book.ask if late else book.bid,
+                tif=IOC if late else POST_ONLY,
+                parent=self.parent,
+                tag="twap",
+            )
 
     def on_save(self):
         return {"done": self.parent.filled_lots}
