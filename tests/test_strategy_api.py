@@ -1007,7 +1007,7 @@ class WithParams(Recorder):
 def test_params_come_from_the_recipe_and_unknown_ones_are_refused() -> None:
     sim = market(recipe={"params": {"lots": 7}})
     assert played(sim, WithParams).of("params") == [(0, (7, 0.5))]
-    with pytest.raises(ConfigError, match="knows lots, edge"):
+    with pytest.raises(ConfigError, match="no key lotz; did you mean lots"):
         played(market(recipe={"params": {"lotz": 7}}), WithParams)
 
 

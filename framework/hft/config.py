@@ -258,8 +258,6 @@ def _duration(value: Duration, key: str) -> int:
 def set_key(tables: dict[str, Any], assignment: str) -> None:
     """Applies `a.b=value` to tables; the value is TOML, or else a bare string.
 
-    A key without a dot that is no table or field of the recipe is a strategy parameter.
-
     Raises:
         ConfigError: there is no `=`, or the path runs through a value.
     """
@@ -270,14 +268,23 @@ def set_key(tables: dict[str, Any], assignment: str) -> None:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
-    path = key.strip().split(".")
+    set_value(tables, key.strip(), value)
+
+
+def set_value(tables: dict[str, Any], key: str, value: Any) -> None:
+    """Sets `a.b` in tables; a key without a dot that the recipe does not know is a parameter.
+
+    Raises:
+        ConfigError: the path runs through a value.
+    """
+    path = key.split(".")
     if len(path) == 1 and path[0] not in Recipe.__struct_fields__:
         path = ["params", *path]
     table = tables
     for step in path[:-1]:
         table = table.setdefault(step, {})
         if not isinstance(table, dict):
-            raise ConfigError(f"--set {key}: {step} is a value, not a table")
+            raise ConfigError(f"{key}: {step} is a value, not a table")
     table[path[-1]] = value
 
 

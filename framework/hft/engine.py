@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
-from hft.config import Recipe, VenueConfig, load_recipe, set_key, to_recipe
+from hft.config import Recipe, VenueConfig, explain, load_recipe, set_key, set_value, to_recipe
 from hft.durations import parse_ns
 from hft.environment import environment
 from hft.errors import ConfigError, StrategyError
@@ -125,9 +125,14 @@ def prepare(
     cls, file = _strategy(strategy)
     tables, origin = _tables(recipe, file)
     for key, value in (settings or {}).items():
-        _set_value(tables, key, value)
+        set_value(tables, key, value)
     for assignment in assignments:
         set_key(tables, assignment)
+    to_recipe(tables, origin)  # what is said below may count on the tables' shape
+    if not (data is None or isinstance(data, str | Path | Mapping)):
+        raise ConfigError(
+            f"data must be a path or EVENT arrays by SYMBOL.VENUE, was a {type(data).__name__}"
+        )
     if isinstance(data, str | Path):
         tables.setdefault("data", {})["path"] = str(data)
     if seed is not None:
@@ -147,11 +152,11 @@ def prepare(
 
 def _absolute(tables: dict[str, Any]) -> None:
     """A run folder's recipe must mean the same from any working folder."""
-    if tables.get("state"):
-        tables["state"] = str(Path(tables["state"]).resolve())
-    data = tables.get("data", {})
-    if isinstance(data, dict) and isinstance(data.get("path"), str) and Path(data["path"]).exists():
-        data["path"] = str(Path(data["path"]).resolve())
+    legs = [leg for leg in tables.get("latency", {}).values() if isinstance(leg, dict)]
+    places = [(tables, "state"), (tables.get("data", {}), "path"), *((leg, "file") for leg in legs)]
+    for table, key in places:
+        if table.get(key) and Path(table[key]).exists():
+            table[key] = str(Path(table[key]).resolve())
 
 
 def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Path | None]:
@@ -170,21 +175,12 @@ def _tables(
     return (load_recipe(path), str(path)) if path else ({}, "recipe")
 
 
-def _set_value(tables: dict[str, Any], key: str, value: Any) -> None:
-    path = key.split(".")
-    if len(path) == 1 and path[0] not in Recipe.__struct_fields__:
-        path = ["params", *path]
-    for step in path[:-1]:
-        tables = tables.setdefault(step, {})
-    tables[path[-1]] = value
-
-
 def _params(cls: type[Strategy], recipe: Recipe) -> Any:
     try:
         return msgspec.convert(recipe.params, cls.params_type())
     except msgspec.ValidationError as error:
-        fields = ", ".join(cls.params_type().__struct_fields__) or "none"
-        raise ConfigError(f"params: {error} ({cls.__name__} knows {fields})") from error
+        why = explain(error, recipe.params, cls.params_type())
+        raise ConfigError(f"params of {cls.__name__}: {why}") from error
 
 
 def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[SourcePlan]:

@@ -91,7 +91,8 @@ class Report:
         ]
         broken = "" if self.figures["headline"]["identity_holds"] else ", IDENTITY BROKEN"
         fills = self.figures["headline"]["fills"]
-        what = f"{run['kind']} {run['name']}, {run['status']}"
+        why = f" ({run['error']})" if run["error"] else ""
+        what = f"{run['kind']} {run['name']}, {run['status']}{why}"
         return f"{what}: {'; '.join(words)}; {fills} fills{broken}"
 
     def __repr__(self) -> str:
