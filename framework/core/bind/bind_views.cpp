@@ -146,7 +146,7 @@ void init_views(nb::module_& m) {
       .def("__repr__", [](const Instrument& i) { return "<Instrument " + i.name() + ">"; });
 
   nb::class_<BookView>(m, "Book", "Our book of one instrument; alive until the handler returns.")
-      .def_prop_ro("instrument", [](const BookView& v) { return v.session->instruments[v.market->inst.id]; })
+      .def_prop_ro("instrument", [](const BookView& v) { return v.session->instruments[live(v).market->inst.id]; })
       .def_prop_ro("bid", [](const BookView& v) { return price_or_none(readable(v).bid()); }, "Best bid [ticks], None: no bids.")
       .def_prop_ro("ask", [](const BookView& v) { return price_or_none(readable(v).ask()); }, "Best ask [ticks], None: no asks.")
       .def_prop_ro("bid_lots", [](const BookView& v) { return readable(v).bid_lots(); })
@@ -188,7 +188,7 @@ void init_views(nb::module_& m) {
       .def("lots_at", [](const BookView& v, int side, Ticks price) { return readable(v).lots_at(side, price); }, "side"_a, "price"_a)
       .def("levels", [](const BookView& v, int side, int n) { return levels(readable(v), side, n); }, "side"_a, "n"_a = 10,
            "[(price, lots)] from the best outwards.")
-      .def("price", [](const BookView& v, double ticks) { return ticks * v.market->inst.tick; }, "ticks"_a)
+      .def("price", [](const BookView& v, double ticks) { return ticks * live(v).market->inst.tick; }, "ticks"_a)
       .def("copy", &copy_book, "A frozen copy that outlives the handler.");
 
   nb::class_<RowView>(m, "Row", "One features row; alive until the handler returns.")
@@ -226,7 +226,7 @@ void init_views(nb::module_& m) {
       .def("copy", &copy_signal, "A frozen copy that outlives the handler.");
 
   nb::class_<PrintView>(m, "Trade", "A market print, or a small datum.")
-      .def_prop_ro("instrument", [](const PrintView& v) { return v.session->instruments[v.event.instrument]; })
+      .def_prop_ro("instrument", [](const PrintView& v) { return v.instrument; })
       .def_prop_ro("price", [](const PrintView& v) { return v.event.price; })
       .def_prop_ro("lots", [](const PrintView& v) { return v.event.qty; })
       .def_prop_ro("side", [](const PrintView& v) { return static_cast<int>(v.event.side); }, "The aggressor's; 0: not told.")

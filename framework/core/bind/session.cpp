@@ -133,8 +133,8 @@ void Session::stop() {
   finish(result);
 }
 
-void Session::on_trade(const Event& print) { call(on_trade_, nb::cast(PrintView{this, print})); }
-void Session::on_data(const Event& datum) { call(on_data_, nb::cast(PrintView{this, datum})); }
+void Session::on_trade(const Event& print) { call(on_trade_, nb::cast(PrintView{instruments[print.instrument], print})); }
+void Session::on_data(const Event& datum) { call(on_data_, nb::cast(PrintView{instruments[datum.instrument], datum})); }
 void Session::on_bar(const Bar& bar) { call(on_bar_, nb::cast(BarView{instruments[bar.instrument], bar})); }
 void Session::on_fill(Order& order, const Update& fill) {
   call(on_fill_, nb::cast(FillView{handle_of(order), fill, engine->now()}));

@@ -55,8 +55,9 @@ struct OrderHandle {
   }
 };
 
+/// A value, not a view: it may outlive the run.
 struct PrintView {
-  Session* session;
+  nb::object instrument;
   Event event;
 };
 
