@@ -1187,3 +1187,29 @@ def test_replace_where_the_venue_has_none() -> None:
     sim = market(venue={"native_replace": False})
     order = sim.submit(BUY, lots=2, price=99, at=10)
     assert "cancel" in refused(sim, lambda s: s.replace(order.handle, price=98), OrderError)
+
+
+def test_what_is_kept_of_a_run_that_is_gone_is_a_value_or_dead() -> None:
+    class Keep(Strategy):
+        def on_trade(self, trade: Any) -> None:
+            trades.append(trade)
+
+        def on_book(self, book: Any) -> None:
+            books.append(book)
+
+    trades: list[Any] = []
+    books: list[Any] = []
+
+    def run() -> None:
+        sim = market()
+        sim.trade(SELL, 100, 7, at=20)
+        played(sim, Keep)
+
+    run()
+    gc.collect()
+    assert trades[0].instrument.name == "X.SIM"
+    for read in ("instrument", "bid", "age_ns", "ts_recv"):
+        with pytest.raises(OrderError, match="copy"):
+            getattr(books[0], read)
+    with pytest.raises(OrderError, match="copy"):
+        books[0].price(3)
