@@ -64,8 +64,8 @@ tsan: build/core-tsan  ## C++ tests of the rings under the thread sanitizer
 bench:  ## our own timings: ns an event, with a line on the machine
 	$(PYTHON) tests/bench/own.py
 
-bench-peer:  ## against hftbacktest on one feed (needs the extra "peer")
-	$(PYTHON) tests/bench/peer.py
+bench-peer:  ## against hftbacktest on one feed: extra "peer", or PEER_FLAGS="--peer-python ..."
+	$(PYTHON) tests/bench/peer.py $(PEER_FLAGS)
 
 nightly: core-test tsan  ## all tests with 20,000 examples a property instead of 100
 	$(PYTHON) -m pytest -ra --hypothesis-profile=nightly $(PYTEST_FLAGS)

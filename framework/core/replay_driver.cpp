@@ -20,6 +20,7 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
   for (std::size_t v = 0; v < venues.size(); ++v) {
     entries_.push_back({Channel(venues[v].entry), {}});
     venues_.push_back(std::make_unique<TapeVenue>(static_cast<std::uint32_t>(v), std::move(venues[v]), engine.orders(), fills_));
+    least_response_ = std::min(least_response_, venues_.back()->least_response());
     venues_.back()->watch(&horizon_, &stirred_);
   }
   for (std::size_t i = 0; i < listings_.size(); ++i) {
@@ -60,29 +61,40 @@ void ReplayDriver::run() {
       break;
     }
   }
+  catch_up_venues(end_);
   end_ = std::max(end_, engine_->now());
   handle(end_, [&] {
     engine_->stop(engine_->now());
     if (on_stop && !interrupted_) on_stop();
   });
   drain();
+  // Books run one after the other, a stretch each: in order of the venue's clock again.
+  const auto earlier = [](const FillRow& a, const FillRow& b) {
+    return a.ts_venue != b.ts_venue ? a.ts_venue < b.ts_venue : a.instrument < b.instrument;
+  };
+  if (streams_.size() > 1) std::stable_sort(fills_.begin(), fills_.end(), earlier);
   engine_->sample(end_);
   total_ns = wall_ns() - began;
 }
 
 /// Delivers the next input; false at the end of the data.
 bool ReplayDriver::step() {
+  if (!rows_for_us()) catch_up_venues(end_);  // whether there is more to come depends on them
   Next next = next_input();
   if (next.what == Input::NONE || next.ts > config_.until) return false;
   // Timers and samples go on as long as there is market to come, not beyond it.
   if (next.what >= Input::DUE && !more_to_come()) return false;
   const bool profile = engine_->profile;
   const Ns t0 = profile ? wall_ns() : 0;
-  advance_venues(next.ts);
+  // Whatever a venue has not done yet is answered from `quiet_until_` on: so far it may lag, and many
+  // books run in long stretches instead of a packet at a time.
+  venues_lag_ = next.ts < quiet_until_;
+  if (!venues_lag_) quiet_until_ = advance_venues(next.ts) + least_response_;
   if (answered_by(next.ts)) next = next_input();  // an answer came first: by time, or by rank
   const Ns t1 = profile ? wall_ns() : 0;
   if (!engine_->wants_packets()) {
     advance_books(next.ts, next.what != Input::UPDATE);
+    if (!rows_for_us()) catch_up_venues(next.ts);
     if (next.what >= Input::DUE && next.ts > books_at_ && !more_to_come()) return false;
   }
   if (profile) {
@@ -92,6 +104,16 @@ bool ReplayDriver::step() {
   end_ = next.ts;
   deliver(next);
   return true;
+}
+
+bool ReplayDriver::rows_for_us() const noexcept {
+  return std::any_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.local.ts != kNever; });
+}
+
+void ReplayDriver::catch_up_venues(Ts until) {
+  if (!venues_lag_) return;
+  venues_lag_ = false;
+  advance_venues(until);
 }
 
 bool ReplayDriver::more_to_come() const noexcept {

@@ -73,6 +73,8 @@ class ReplayDriver {
   bool answered_by(Ts ts) const noexcept;
   bool more_to_come() const noexcept;
   Ts advance_venues(Ts until);
+  void catch_up_venues(Ts until);
+  bool rows_for_us() const noexcept;
   void run_rows(InstrumentId inst, Ts limit);
   void advance_books(Ts until, bool including);
   void apply_packet(InstrumentId inst);
@@ -99,6 +101,9 @@ class ReplayDriver {
   Server server_;
   Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
   Ts books_at_ = kNoTime;  // last row that nobody listened to
+  Ts quiet_until_ = kNoTime;     // no answer that is still to be made reaches us before
+  Ns least_response_ = kNever;
+  bool venues_lag_ = false;
   bool stirred_ = false;  // the venue answered while rows ran
   bool interrupted_ = false;
   std::int64_t conflated_ = 0, steps_ = 0;

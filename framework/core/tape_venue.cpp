@@ -392,11 +392,11 @@ void TapeVenue::release() {
 }
 
 void TapeVenue::respond(Update u) {
+  *stirred_ = true;  // a fill also brings the next markout nearer
   if (held_) return waiting_.push_back(u);
   u.ts_recv = response_.deliver(u.ts_venue);
   responses_.push_back(u);
   *horizon_ = std::min(*horizon_, u.ts_recv);
-  *stirred_ = true;
 }
 
 }  // namespace hft

@@ -21,10 +21,12 @@ class Replay(Strategy):
     price = 595_000
 
     def on_start(self) -> None:
+        self.at(self.now + 100_000_000, self.send)
         self.every("100ms", self.nothing, if_changed=("orders",))
 
-    def on_ready(self, inst: Any) -> None:
-        self.submit(inst, BUY, LOTS, self.price, tif=POST_ONLY)
+    def send(self) -> None:
+        for inst in self.instruments.values():
+            self.submit(inst, BUY, LOTS, self.price, tif=POST_ONLY)
 
     def nothing(self) -> None:
         pass
@@ -38,6 +40,7 @@ class PythonSteps(Replay):
     """The same, with a Python call a step."""
 
     def on_start(self) -> None:
+        self.at(self.now + 100_000_000, self.send)
         self.every("100ms", self.nothing)
 
 
