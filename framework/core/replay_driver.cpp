@@ -61,11 +61,12 @@ void ReplayDriver::run() {
       break;
     }
   }
-  catch_up_venues(end_);
+  if (venues_lag_) catch_up_venues(end_);
   end_ = std::max(end_, engine_->now());
   handle(end_, [&] {
     engine_->stop(engine_->now());
     if (on_stop && !interrupted_) on_stop();
+    engine_->risk().halted = true;  // as live: after on_stop only what flattens passes
   });
   drain();
   // Books run one after the other, a stretch each: in order of the venue's clock again.
@@ -79,7 +80,7 @@ void ReplayDriver::run() {
 
 /// Delivers the next input; false at the end of the data.
 bool ReplayDriver::step() {
-  if (!rows_for_us()) catch_up_venues(end_);  // whether there is more to come depends on them
+  if (venues_lag_ && !rows_for_us()) catch_up_venues(end_);  // whether there is more to come depends on them
   Next next = next_input();
   if (next.what == Input::NONE || next.ts > config_.until) return false;
   // Timers and samples go on as long as there is market to come, not beyond it.
@@ -94,7 +95,7 @@ bool ReplayDriver::step() {
   const Ns t1 = profile ? wall_ns() : 0;
   if (!engine_->wants_packets()) {
     advance_books(next.ts, next.what != Input::UPDATE);
-    if (!rows_for_us()) catch_up_venues(next.ts);
+    if (venues_lag_ && !rows_for_us()) catch_up_venues(next.ts);
     if (next.what >= Input::DUE && next.ts > books_at_ && !more_to_come()) return false;
   }
   if (profile) {
@@ -111,7 +112,6 @@ bool ReplayDriver::rows_for_us() const noexcept {
 }
 
 void ReplayDriver::catch_up_venues(Ts until) {
-  if (!venues_lag_) return;
   venues_lag_ = false;
   advance_venues(until);
 }

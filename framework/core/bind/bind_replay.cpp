@@ -119,7 +119,10 @@ nb::dict results_of(const Engine& const_engine, const std::vector<FillRow>& fill
   nb::dict out;
   std::vector<OrderRow> rows;
   rows.reserve(engine.orders().size());
-  for (OrderId id = 1; id <= engine.orders().size(); ++id) rows.push_back(engine.orders()[id].row);
+  for (OrderId id = 1; id <= engine.orders().size(); ++id) {
+    rows.push_back(engine.orders()[id].row);
+    if (engine.orders()[id].alive() && rows.back().reason == Reason::NONE) rows.back().reason = Reason::END_OF_RUN;
+  }
   out["orders"] = bytes_of(rows.data(), rows.size() * sizeof(OrderRow));
   out["fills"] = bytes_of(fills.data(), fills.size() * sizeof(FillRow));
   out["samples"] = bytes_of(engine.samples.data(), engine.samples.size() * sizeof(SampleRow));
