@@ -89,7 +89,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peer")
     parser.add_argument(
-        "--data", type=Path, default=ROOT / "build/bench/data", help="feeds, 1.5 GB"
+        "--data", type=Path, default=ROOT / "build/bench/data", help="feeds, 1.1 GB"
     )
     real = Path(os.environ.get("HFT_DATA", ROOT.parent / "shared/data"))
     parser.add_argument("--real", type=Path, default=real, help="folder of real captures")
