@@ -275,7 +275,7 @@ void Engine::on_due(Ts now) {
 void Engine::fire_timer(std::uint32_t id, Ts now) {
   Timer& t = timers_[id];
   if (!t.alive) {
-    if (journal_idle_timers) record(RecordKind::TIMER, now, 0, 0, 0, 0, id, 1);
+    if (journal_every_timer) record(RecordKind::TIMER, now, 0, 0, 0, 0, id, 1);
     return;
   }
   if (t.interval > 0) {
@@ -285,11 +285,16 @@ void Engine::fire_timer(std::uint32_t id, Ts now) {
     t.alive = false;
   }
   if (t.if_changed != 0 && !worth_calling(t)) {
-    if (journal_idle_timers) record(RecordKind::TIMER, now, 0, 0, 0, 0, id, 1);
+    if (journal_every_timer) record(RecordKind::TIMER, now, 0, 0, 0, 0, id, 1);
     return;
   }
-  record(RecordKind::TIMER, now, 0, 0, 0, 0, id);
+  if (journal_every_timer) {
+    record(RecordKind::TIMER, now, 0, 0, 0, 0, id);
+  } else {
+    fired_ = id;
+  }
   call([&] { port_->on_timer(id); });
+  fired_ = kNoTimer;
 }
 
 bool Engine::worth_calling(Timer& t) noexcept {

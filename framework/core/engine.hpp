@@ -12,6 +12,7 @@
 #include <queue>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "account.hpp"
@@ -126,7 +127,9 @@ class Engine {
   std::vector<Command> outbox;
   std::vector<Signal> requests;
   Journal journal;
-  bool journal_idle_timers = false;  ///< live: also record timers that found nothing changed
+  /// Live: every firing is an input with a stamp of its own. In replay a timer fires when it was asked to,
+  /// so it is recorded only with the first thing it causes.
+  bool journal_every_timer = false;
   bool handled = false;  ///< a handler ran since the driver last cleared this
 
   // ---- what a strategy does
@@ -192,6 +195,8 @@ class Engine {
   void enter(Ts now) noexcept { now_ = now; }
   void record(RecordKind kind, Ts ts, InstrumentId inst = 0, OrderId order = 0, Ticks price = 0, Lots lots = 0,
               std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) {
+    if (fired_ != kNoTimer) [[unlikely]]
+      journal.append({now_, 0, 0, 0, std::exchange(fired_, kNoTimer), 0, 0, 0, RecordKind::TIMER, 0});
     journal.append({ts, order, price, lots, a, b, c, inst, kind, 0});
   }
   Order& new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
@@ -228,6 +233,8 @@ class Engine {
   std::vector<Timer> timers_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::uint64_t timer_seq_ = 0, touch_generation_ = 0, position_generation_ = 0, order_generation_ = 0;
+  static constexpr std::uint32_t kNoTimer = ~0U;
+  std::uint32_t fired_ = kNoTimer;  // a timer at work that has caused nothing yet
   Ts now_ = kNoTime;
   bool wants_packets_ = false, has_clocks_ = false, unsettled_ = true;
   const Signal* signal_ = nullptr;

@@ -93,7 +93,7 @@ LiveDriver::LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue)
       markouts_(engine.markets().size()) {
   engine_->journal.open(config_.journal_path);
   engine_->journal.keep = false;
-  engine_->journal_idle_timers = true;
+  engine_->journal_every_timer = true;
 }
 
 Ts LiveDriver::stamp() noexcept { return std::max(clock_.now(), engine_->now()); }
@@ -316,7 +316,7 @@ void LiveDriver::keep_fill(const Update& u) {
 
 void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows,
                        std::size_t n_rows) {
-  engine_->journal_idle_timers = true;
+  engine_->journal_every_timer = true;
   const auto failed_after = [&](std::size_t i) {
     while (++i < n)
       if (records[i].kind == RecordKind::STOP) return records[i].a == kAbandoned;
