@@ -1,4 +1,5 @@
-/// Position, cash and fees of one instrument: a fold over fills and nothing else, in whole money units.
+/// Position, cash and fees of one instrument: a fold over fills and nothing else, in whole money
+/// units.
 #pragma once
 #include "instrument.hpp"
 
@@ -7,8 +8,9 @@ namespace hft {
 struct Account {
   Lots position = 0;
   Money cash = 0, fees = 0, funding = 0;
-  double turnover = 0;      ///< traded worth [money]; a sum of absolutes, too large for int64 on a busy year
-  double avg_price = 0;     ///< of the open position [ticks], by average cost
+  double turnover =
+      0;  ///< traded worth [money]; a sum of absolutes, too large for int64 on a busy year
+  double avg_price = 0;  ///< of the open position [ticks], by average cost
   std::int64_t fills = 0;
 
   void apply(const Instrument& inst, int side, Lots lots, Ticks price, Money fee) noexcept {

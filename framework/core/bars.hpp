@@ -1,5 +1,6 @@
-/// Bars built from prints on a fixed grid of our clock; a bar without prints is not made. A print on the
-/// grid belongs to the bar that ends there: the market is heard before the clock that closes the bar.
+/// Bars built from prints on a fixed grid of our clock; a bar without prints is not made. A print
+/// on the grid belongs to the bar that ends there: the market is heard before the clock that closes
+/// the bar.
 #pragma once
 #include <algorithm>
 

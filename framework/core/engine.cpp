@@ -28,15 +28,18 @@ class StageTimer {
 
 /// Prices at or below zero exist only where the market itself stands there: spreads, some futures.
 bool possible(const Market& m, Ticks price) noexcept {
-  constexpr Ticks kFarthest = 9'000'000'000'000'000;  // a float of ticks still is a whole number there
+  constexpr Ticks kFarthest =
+      9'000'000'000'000'000;  // a float of ticks still is a whole number there
   if (price > 0) return price < kFarthest;
-  const bool below = (m.book.has_bid() && m.book.bid() <= 0) || (m.book.has_ask() && m.book.ask() <= 0);
+  const bool below =
+      (m.book.has_bid() && m.book.bid() <= 0) || (m.book.has_ask() && m.book.ask() <= 0);
   return below && !m.inst.inverse && price > -kFarthest;
 }
 
 void check_price(const Market& m, Ticks price) {
   if (!possible(m, price))
-    throw OrderError("a price of " + m.inst.name() + " is 1 to 9e15 ticks, was " + std::to_string(price));
+    throw OrderError("a price of " + m.inst.name() + " is 1 to 9e15 ticks, was " +
+                     std::to_string(price));
 }
 
 }  // namespace
@@ -55,11 +58,13 @@ void Engine::make_bars(Ns interval_ns) {
 
 void Engine::start(Ts now, Ns anchor) {
   enter(now);
-  const std::uint32_t need = WANTS_BOOK | WANTS_TRADE | WANTS_BAR | WANTS_FEATURES | WANTS_DATA | WANTS_GAP | WANTS_READY;
+  const std::uint32_t need =
+      WANTS_BOOK | WANTS_TRADE | WANTS_BAR | WANTS_FEATURES | WANTS_DATA | WANTS_GAP | WANTS_READY;
   wants_packets_ = (port_->wants & need) != 0;
   for (const Market& m : markets_) {
     wants_packets_ |= !m.sources.empty();
-    for (const Source& s : m.sources) has_clocks_ |= s.features->trigger().kind == Trigger::Kind::CLOCK;
+    for (const Source& s : m.sources)
+      has_clocks_ |= s.features->trigger().kind == Trigger::Kind::CLOCK;
   }
   record(RecordKind::START, now, 0, 0, 0, 0, static_cast<std::int64_t>(config_.seed), anchor);
 }
@@ -72,7 +77,8 @@ void Engine::call(F&& handler) {
   handler();
 }
 
-// ---- market -----------------------------------------------------------------------------------------
+// ---- market
+// -----------------------------------------------------------------------------------------
 
 void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts) {
   m.book.apply(e);
@@ -91,8 +97,8 @@ void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts) {
   }
 }
 
-/// Lost messages: nothing is warm any more, and the strategy is told once, even if the packet that says so
-/// also brings the snapshot.
+/// Lost messages: nothing is warm any more, and the strategy is told once, even if the packet that
+/// says so also brings the snapshot.
 void Engine::on_status(Market& m) {
   if (m.book.state != BookState::GAP || m.gap_open) return;
   m.gap_open = m.gap_untold = unsettled_ = true;
@@ -107,7 +113,8 @@ void Engine::on_status(Market& m) {
 void Engine::on_packet(Market& m, Ts now) {
   enter(now);
   cause_market_ = &m;
-  if (++counters.packets % kFeedSampleEvery == 0) feed_latency.push_back(m.book.ts_recv - m.book.ts_event);
+  if (++counters.packets % kFeedSampleEvery == 0)
+    feed_latency.push_back(m.book.ts_recv - m.book.ts_event);
   for (const Event& e : m.prints) {
     if (e.kind == Kind::TRADE) {
       call([&] { port_->on_trade(e); });
@@ -126,7 +133,8 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
     bool fired = false;
     {
       const StageTimer timer(profile, stages.features);
-      fired = clock ? (s.features->next_clock() <= now && s.features->on_clock(m.book, s.features->next_clock()))
+      fired = clock ? (s.features->next_clock() <= now &&
+                       s.features->on_clock(m.book, s.features->next_clock()))
                     : s.features->end_packet(m.book, now);
     }
     if (!fired) continue;
@@ -145,7 +153,8 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
   }
 }
 
-/// The model's state moves over every row; only what it says may be dropped on the way (by the server).
+/// The model's state moves over every row; only what it says may be dropped on the way (by the
+/// server).
 void Engine::infer(Market& m, Source& s, Ts now) {
   Signal signal;
   signal.outputs.resize(s.network->outputs());
@@ -161,7 +170,8 @@ void Engine::infer(Market& m, Source& s, Ts now) {
     } else {
       s.shelf[static_cast<std::size_t>(s.rows) % kShelf] = signal.outputs;
     }
-    const auto pick = draw_bits(config_.seed, 0x9c0b, m.inst.id, static_cast<std::uint64_t>(s.rows));
+    const auto pick =
+        draw_bits(config_.seed, 0x9c0b, m.inst.id, static_cast<std::uint64_t>(s.rows));
     signal.outputs = s.shelf[pick % s.shelf.size()];
   }
   signal.instrument = m.inst.id;
@@ -176,7 +186,8 @@ void Engine::infer(Market& m, Source& s, Ts now) {
 void Engine::on_signal(const Signal& s, Ts now) {
   enter(now);
   ++counters.signals;
-  record(RecordKind::SIGNAL, now, s.instrument, 0, 0, static_cast<Lots>(s.model), digest(s.outputs.data(), s.outputs.size()), s.ts_features, s.ts_event);
+  record(RecordKind::SIGNAL, now, s.instrument, 0, 0, static_cast<Lots>(s.model),
+         digest(s.outputs.data(), s.outputs.size()), s.ts_features, s.ts_event);
   if (!market(s.instrument).book.live()) return;  // the book broke while the model was at work
   if (!(port_->wants & WANTS_SIGNAL)) return;
   signal_ = &s;
@@ -212,10 +223,13 @@ void Engine::settle(Ts now) {
   }
 }
 
-// ---- timers, bars, clocks ---------------------------------------------------------------------------
+// ---- timers, bars, clocks
+// ---------------------------------------------------------------------------
 
 std::uint32_t Engine::every(Ns interval, std::uint32_t if_changed) {
-  if (interval <= 0) throw OrderError("every: the interval must be positive, was " + std::to_string(interval) + " ns");
+  if (interval <= 0)
+    throw OrderError("every: the interval must be positive, was " + std::to_string(interval) +
+                     " ns");
   Timer t;
   t.next = now_ + interval;
   t.interval = interval;
@@ -315,12 +329,14 @@ bool Engine::worth_calling(Timer& t) noexcept {
   return worth;
 }
 
-// ---- orders: what we ask ----------------------------------------------------------------------------
+// ---- orders: what we ask
+// ----------------------------------------------------------------------------
 
-Order& Engine::new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag,
-                         std::uint32_t parent, const Signal* cause) {
+Order& Engine::new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif,
+                         std::uint32_t tag, std::uint32_t parent, const Signal* cause) {
   if (lots <= 0) throw OrderError("lots must be positive, was " + std::to_string(lots));
-  if (price == kNoPrice && tif == Tif::POST_ONLY) throw OrderError("a market order cannot be POST_ONLY");
+  if (price == kNoPrice && tif == Tif::POST_ONLY)
+    throw OrderError("a market order cannot be POST_ONLY");
   Market& m = market(inst);
   if (price != kNoPrice) check_price(m, price);
   Order& o = orders_.add();
@@ -361,8 +377,8 @@ void Engine::send_new(Order& o) {
   send(o, Command::Kind::NEW, o.row.price, o.row.lots);
 }
 
-Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
-                      const Signal* cause) {
+Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif,
+                      std::uint32_t tag, std::uint32_t parent, const Signal* cause) {
   Order& o = new_order(inst, side, lots, price, tif, tag, parent, cause);
   const Market& m = market(inst);
   const Reason no = risk_.check_new(m.exposure, m.book, side, price, lots, now_);
@@ -386,7 +402,8 @@ bool Engine::cancel(Order& o) {
 
 bool Engine::replace(Order& o, Ticks price, Lots lots) {
   if (lots <= 0) throw OrderError("replace: lots must be positive, was " + std::to_string(lots));
-  if (o.is_market()) throw OrderError("replace: order " + std::to_string(o.row.id) + " is a market order");
+  if (o.is_market())
+    throw OrderError("replace: order " + std::to_string(o.row.id) + " is a market order");
   if (!market(o.row.instrument).inst.can_replace)
     throw OrderError("replace: " + market(o.row.instrument).inst.venue +
                      " cannot replace an order: cancel it and send another");
@@ -394,9 +411,11 @@ bool Engine::replace(Order& o, Ticks price, Lots lots) {
   Market& m = market(o.row.instrument);
   check_price(m, price);
   const Lots leaves = std::max(lots - o.row.cum_lots, Lots{0});
-  const Reason no = risk_.check_replace(m.exposure, m.book, o.row.side, price, leaves, leaves - o.reserved, now_);
+  const Reason no =
+      risk_.check_replace(m.exposure, m.book, o.row.side, price, leaves, leaves - o.reserved, now_);
   if (no != Reason::NONE) {
-    record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, price, lots, static_cast<int>(no));
+    record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, price, lots,
+           static_cast<int>(no));
     ++counters.refused;
     o.row.reason = no;
     refused_.push_back(&o);
@@ -435,7 +454,8 @@ Order* Engine::flatten(InstrumentId inst) {
     if (o->flattening) position += o->row.side * o->leaves();
   if (position == 0) return nullptr;
   // Past the gate: it must never keep risk on.
-  Order& o = new_order(inst, position > 0 ? SELL : BUY, std::abs(position), kNoPrice, Tif::IOC, tag_id("flatten"), 0, nullptr);
+  Order& o = new_order(inst, position > 0 ? SELL : BUY, std::abs(position), kNoPrice, Tif::IOC,
+                       tag_id("flatten"), 0, nullptr);
   o.flattening = true;
   send_new(o);
   return &o;
@@ -465,7 +485,8 @@ void Engine::refuse(Order& o, Reason reason) {
   o.row.reason = reason;
   o.row.ts_done = now_;
   ++counters.refused;
-  record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, o.row.price, o.row.lots, static_cast<int>(reason));
+  record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, o.row.price, o.row.lots,
+         static_cast<int>(reason));
   refused_.push_back(&o);
   unsettled_ = true;
   ++order_generation_;
@@ -477,7 +498,8 @@ void Engine::reserve(Order& o, Lots lots) noexcept {
 }
 
 std::uint32_t Engine::parent_order(InstrumentId inst, int side, Lots lots) {
-  if (lots <= 0) throw OrderError("parent_order: lots must be positive, was " + std::to_string(lots));
+  if (lots <= 0)
+    throw OrderError("parent_order: lots must be positive, was " + std::to_string(lots));
   parents_.push_back({inst, static_cast<std::int8_t>(side), lots, 0});
   return static_cast<std::uint32_t>(parents_.size() - 1);
 }
@@ -489,14 +511,17 @@ std::uint32_t Engine::tag_id(const std::string& tag) {
   return it->second;
 }
 
-// ---- orders: what the venue answers -----------------------------------------------------------------
+// ---- orders: what the venue answers
+// -----------------------------------------------------------------
 
 void Engine::on_update(const Update& u, Ts now) {
   enter(now);
-  const std::int64_t how = static_cast<std::int64_t>(u.kind) << 24 | static_cast<std::int64_t>(u.reason) << 16 |
+  const std::int64_t how = static_cast<std::int64_t>(u.kind) << 24 |
+                           static_cast<std::int64_t>(u.reason) << 16 |
                            static_cast<std::int64_t>(u.fill_reason) << 8 | (u.maker ? 1 : 0);
   std::int64_t amount = u.money;
-  if (u.kind == Update::Kind::ACCEPTED || u.kind == Update::Kind::REPLACED) std::memcpy(&amount, &u.ahead, sizeof amount);
+  if (u.kind == Update::Kind::ACCEPTED || u.kind == Update::Kind::REPLACED)
+    std::memcpy(&amount, &u.ahead, sizeof amount);
   record(RecordKind::UPDATE, now, u.instrument, u.order, u.price, u.lots, how, amount, u.ts_venue);
   Market& m = market(u.instrument);
   if (u.kind == Update::Kind::FUNDING) {
@@ -504,10 +529,12 @@ void Engine::on_update(const Update& u, Ts now) {
     ++position_generation_;
     return;
   }
-  if (!orders_.has(u.order)) throw CoreError("answer to an order that was never sent: " + std::to_string(u.order));
+  if (!orders_.has(u.order))
+    throw CoreError("answer to an order that was never sent: " + std::to_string(u.order));
   Order& o = orders_[u.order];
   if (!o.alive()) {
-    ++counters.late_answers;  // a cancel or replace that lost its race is answered after the order's end
+    ++counters.late_answers;  // a cancel or replace that lost its race is answered after the
+                              // order's end
     if (u.kind != Update::Kind::FILL) return;
   }
   if (o.row.ts_ack == kNoTime) o.row.ts_ack = now;
@@ -519,10 +546,18 @@ void Engine::on_update(const Update& u, Ts now) {
       o.row.ahead_at_accept = u.ahead;
       if (o.requests == 0) settle_state(o);
       break;
-    case K::REJECTED: finish(o, OrderState::REJECTED, u.reason, now); break;
-    case K::FILL: apply_fill(o, u, now); break;
-    case K::CANCELED: finish(o, OrderState::CANCELED, u.reason, now); break;
-    case K::EXPIRED: finish(o, OrderState::EXPIRED, u.reason, now); break;
+    case K::REJECTED:
+      finish(o, OrderState::REJECTED, u.reason, now);
+      break;
+    case K::FILL:
+      apply_fill(o, u, now);
+      break;
+    case K::CANCELED:
+      finish(o, OrderState::CANCELED, u.reason, now);
+      break;
+    case K::EXPIRED:
+      finish(o, OrderState::EXPIRED, u.reason, now);
+      break;
     case K::CANCEL_REJECTED:
       o.cancelling = false;
       if (--o.requests == 0) settle_state(o);
@@ -543,7 +578,8 @@ void Engine::on_update(const Update& u, Ts now) {
         settle_state(o);
       }
       break;
-    case K::FUNDING: break;
+    case K::FUNDING:
+      break;
   }
   changed(o);
   if (u.kind == K::FILL && (port_->wants & WANTS_FILL)) call([&] { port_->on_fill(o, u); });
@@ -569,7 +605,9 @@ void Engine::apply_fill(Order& o, const Update& u, Ts now) {
 }
 
 void Engine::settle_state(Order& o) noexcept {
-  o.row.state = o.row.cum_lots > 0 ? OrderState::PARTIALLY_FILLED : o.acknowledged ? OrderState::NEW : OrderState::PENDING_NEW;
+  o.row.state = o.row.cum_lots > 0 ? OrderState::PARTIALLY_FILLED
+                : o.acknowledged   ? OrderState::NEW
+                                   : OrderState::PENDING_NEW;
 }
 
 void Engine::finish(Order& o, OrderState state, Reason reason, Ts now) {
@@ -594,7 +632,8 @@ void Engine::tell_order(Order& o) {
   if (port_->wants & WANTS_ORDER) call([&] { port_->on_order(o); });
 }
 
-// ---- target verbs -----------------------------------------------------------------------------------
+// ---- target verbs
+// -----------------------------------------------------------------------------------
 
 Ticks Engine::clamp_passive(const Market& m, int side, Ticks price) const noexcept {
   const std::int64_t key = price * side;
@@ -604,9 +643,12 @@ Ticks Engine::clamp_passive(const Market& m, int side, Ticks price) const noexce
   return price;
 }
 
-void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step, int levels, Lots lots) {
-  if (step <= 0 && levels > 1) throw OrderError("ladder: the step must be positive, was " + std::to_string(step));
-  if (levels < 1) throw OrderError("ladder: levels must be at least 1, was " + std::to_string(levels));
+void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step, int levels,
+                    Lots lots) {
+  if (step <= 0 && levels > 1)
+    throw OrderError("ladder: the step must be positive, was " + std::to_string(step));
+  if (levels < 1)
+    throw OrderError("ladder: levels must be at least 1, was " + std::to_string(levels));
   if (lots < 0) throw OrderError("lots must not be negative, was " + std::to_string(lots));
   Market& m = market(inst);
   Target& t = m.targets[side_index(side)];
@@ -614,11 +656,15 @@ void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step
   if (lots == 0) levels = 0;
   Ticks first = t.start;
   if (levels > 0) {
-    if (!(std::abs(start) < 9e15)) throw OrderError("quote: the price must be finite, was " + std::to_string(start));
+    if (!(std::abs(start) < 9e15))
+      throw OrderError("quote: the price must be finite, was " + std::to_string(start));
     // Outward: a bid down, an ask up, never better than asked for.
-    first = clamp_passive(m, side, static_cast<Ticks>(side == BUY ? std::floor(start) : std::ceil(start)));
+    first = clamp_passive(m, side,
+                          static_cast<Ticks>(side == BUY ? std::floor(start) : std::ceil(start)));
   }
-  if (t.set && t.start == first && t.step == step && t.levels == levels && t.lots == lots && t.seen == m.order_generation) return;
+  if (t.set && t.start == first && t.step == step && t.levels == levels && t.lots == lots &&
+      t.seen == m.order_generation)
+    return;
   t.set = true;
   t.start = first;
   t.step = step;
@@ -696,7 +742,8 @@ bool Engine::place(Market& m, int side) {
   return done;
 }
 
-/// A move finishes when its cancel is answered. A refusal does not retry: the next call judges anew.
+/// A move finishes when its cancel is answered. A refusal does not retry: the next call judges
+/// anew.
 void Engine::place_again(Order& o) {
   if (config_.moves != Moves::ON_ANSWER || o.row.state == OrderState::REJECTED) return;
   Market& m = market(o.row.instrument);

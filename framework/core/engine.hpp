@@ -1,10 +1,11 @@
-/// The engine: a function from one sequence of stamped inputs to orders and records. It never reads a
-/// clock and never draws a random number, so the same inputs give the same outputs, to the byte, whichever
-/// driver feeds them.
+/// The engine: a function from one sequence of stamped inputs to orders and records. It never reads
+/// a clock and never draws a random number, so the same inputs give the same outputs, to the byte,
+/// whichever driver feeds them.
 ///
-/// Inputs: `on_row` / `on_packet` (market), `on_update` (order answers), `on_signal` (inference results),
-/// `on_due` (timers, bars, feature clocks). Outputs: `outbox` (commands), `requests` (rows a model answered,
-/// to be published when its time has passed) and the journal. A handler's commands leave when it returns.
+/// Inputs: `on_row` / `on_packet` (market), `on_update` (order answers), `on_signal` (inference
+/// results), `on_due` (timers, bars, feature clocks). Outputs: `outbox` (commands), `requests`
+/// (rows a model answered, to be published when its time has passed) and the journal. A handler's
+/// commands leave when it returns.
 #pragma once
 #include <deque>
 #include <map>
@@ -28,9 +29,10 @@ namespace hft {
 
 /// What a target verb does while an order is on its way out.
 enum class Moves : std::uint8_t {
-  ON_ANSWER = 0,  ///< replace where the venue can; else cancel, and the new order follows the answer
-  ON_CALL,        ///< cancel now; the new order waits for the next call of the verb
-  OVERLAP,        ///< cancel and new together: for one round trip more can rest than was asked
+  ON_ANSWER =
+      0,    ///< replace where the venue can; else cancel, and the new order follows the answer
+  ON_CALL,  ///< cancel now; the new order waits for the next call of the verb
+  OVERLAP,  ///< cancel and new together: for one round trip more can rest than was asked
 };
 
 struct EngineConfig {
@@ -75,7 +77,8 @@ struct Market {
   std::uint64_t order_generation = 0;
   BarBuilder bars;
   bool makes_bars = false, ready = false;
-  bool gap_open = false, gap_untold = false;  ///< messages were lost, and on_gap has not heard of it
+  bool gap_open = false,
+       gap_untold = false;    ///< messages were lost, and on_gap has not heard of it
   std::vector<Event> prints;  ///< of the packet being applied
   std::int64_t row = -1;      ///< last row applied
   Ticks seen_bid = kNoPrice, seen_ask = kNoPrice;
@@ -94,7 +97,9 @@ class Engine {
   Engine(std::vector<Instrument> instruments, EngineConfig config, StrategyPort& port);
 
   // ---- set-up, before the first input
-  void add_source(InstrumentId inst, Source source) { market(inst).sources.push_back(std::move(source)); }
+  void add_source(InstrumentId inst, Source source) {
+    market(inst).sources.push_back(std::move(source));
+  }
   void make_bars(Ns interval_ns);
 
   // ---- inputs
@@ -127,21 +132,22 @@ class Engine {
   std::vector<Command> outbox;
   std::vector<Signal> requests;
   Journal journal;
-  /// Live: every firing is an input with a stamp of its own. In replay a timer fires when it was asked to,
-  /// so it is recorded only with the first thing it causes.
+  /// Live: every firing is an input with a stamp of its own. In replay a timer fires when it was
+  /// asked to, so it is recorded only with the first thing it causes.
   bool journal_every_timer = false;
   bool handled = false;  ///< a handler ran since the driver last cleared this
 
   // ---- what a strategy does
-  Order& submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
-                const Signal* cause = nullptr);
+  Order& submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag,
+                std::uint32_t parent, const Signal* cause = nullptr);
   bool cancel(Order& o);
   /// A cancel by hand: a target verb that keeps the order does not bring it back by itself.
   bool withdraw(Order& o);
   bool replace(Order& o, Ticks price, Lots lots);
   void cancel_all(InstrumentId inst, std::int64_t tag = -1);
   Order* flatten(InstrumentId inst);
-  /// `levels` orders of `lots` from `start` outwards in steps of `step` ticks; 0 lots: pull them all.
+  /// `levels` orders of `lots` from `start` outwards in steps of `step` ticks; 0 lots: pull them
+  /// all.
   void ladder(InstrumentId inst, int side, double start, std::int64_t step, int levels, Lots lots);
   std::uint32_t every(Ns interval, std::uint32_t if_changed);
   std::uint32_t at(Ts ts);
@@ -158,7 +164,7 @@ class Engine {
   const std::vector<std::string>& tags() const noexcept { return tags_; }
   RiskGate& risk() noexcept { return risk_; }
   bool wants_packets() const noexcept { return wants_packets_; }
-  const Signal* signal() const noexcept { return signal_; }  ///< during on_signal
+  const Signal* signal() const noexcept { return signal_; }    ///< during on_signal
   Market* row_market() const noexcept { return row_market_; }  ///< during on_features
   const Source* row_source() const noexcept { return row_source_; }
   void sample(Ts ts);
@@ -166,7 +172,8 @@ class Engine {
   std::vector<Ns> feed_latency;  ///< of a thinned choice of packets
 
   struct Counters {
-    std::int64_t packets = 0, rows_features = 0, inferences = 0, signals = 0, handlers = 0, gaps = 0;
+    std::int64_t packets = 0, rows_features = 0, inferences = 0, signals = 0, handlers = 0,
+                 gaps = 0;
     std::int64_t refused = 0, late_answers = 0;
   } counters;
   /// Time spent inside features, networks and handlers [ns], when `profile` is set.
@@ -193,14 +200,15 @@ class Engine {
   template <class F>
   void call(F&& handler);
   void enter(Ts now) noexcept { now_ = now; }
-  void record(RecordKind kind, Ts ts, InstrumentId inst = 0, OrderId order = 0, Ticks price = 0, Lots lots = 0,
-              std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) {
+  void record(RecordKind kind, Ts ts, InstrumentId inst = 0, OrderId order = 0, Ticks price = 0,
+              Lots lots = 0, std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) {
     if (fired_ != kNoTimer) [[unlikely]]
-      journal.append({now_, 0, 0, 0, std::exchange(fired_, kNoTimer), 0, 0, 0, RecordKind::TIMER, 0});
+      journal.append(
+          {now_, 0, 0, 0, std::exchange(fired_, kNoTimer), 0, 0, 0, RecordKind::TIMER, 0});
     journal.append({ts, order, price, lots, a, b, c, inst, kind, 0});
   }
-  Order& new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag, std::uint32_t parent,
-                   const Signal* cause);
+  Order& new_order(InstrumentId inst, int side, Lots lots, Ticks price, Tif tif, std::uint32_t tag,
+                   std::uint32_t parent, const Signal* cause);
   void send_new(Order& o);
   void send(Order& o, Command::Kind kind, Ticks price, Lots lots);
   void refuse(Order& o, Reason reason);
@@ -232,7 +240,8 @@ class Engine {
   std::unordered_map<std::string, std::uint32_t> tag_ids_;
   std::vector<Timer> timers_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
-  std::uint64_t timer_seq_ = 0, touch_generation_ = 0, position_generation_ = 0, order_generation_ = 0;
+  std::uint64_t timer_seq_ = 0, touch_generation_ = 0, position_generation_ = 0,
+                order_generation_ = 0;
   static constexpr std::uint32_t kNoTimer = ~0U;
   std::uint32_t fired_ = kNoTimer;  // a timer at work that has caused nothing yet
   Ts now_ = kNoTime;

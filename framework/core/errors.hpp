@@ -6,9 +6,17 @@
 
 namespace hft {
 
-struct ConfigError : std::runtime_error { using std::runtime_error::runtime_error; };
-struct DataError : std::runtime_error { using std::runtime_error::runtime_error; };
-struct OrderError : std::runtime_error { using std::runtime_error::runtime_error; };
-struct CoreError : std::runtime_error { using std::runtime_error::runtime_error; };
+struct ConfigError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct DataError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct OrderError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct CoreError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 }  // namespace hft

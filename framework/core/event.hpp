@@ -1,4 +1,5 @@
-/// One market-data row: 64 bytes, the same in this struct, as a NumPy row (`hft.EVENT`) and on disk.
+/// One market-data row: 64 bytes, the same in this struct, as a NumPy row (`hft.EVENT`) and on
+/// disk.
 #pragma once
 #include <cstdint>
 
@@ -7,14 +8,14 @@
 namespace hft {
 
 enum class Kind : std::uint8_t {
-  LEVEL = 1,           ///< L2: absolute size `qty` at `price`; 0 removes the level
-  CLEAR = 2,           ///< L2: drop a side (NO_SIDE: both); ref_id 1: only from the touch to `price`
+  LEVEL = 1,  ///< L2: absolute size `qty` at `price`; 0 removes the level
+  CLEAR = 2,  ///< L2: drop a side (NO_SIDE: both); ref_id 1: only from the touch to `price`
   SNAPSHOT_BEGIN = 3,  ///< L2: the book is rebuilt by the LEVEL rows that follow ...
   SNAPSHOT_END = 4,    ///< ... until here
-  TRADE = 5,           ///< a print; side is the aggressor's; order_id/ref_id the two orders if known
-  BBO = 6,             ///< best level of one side, absolute
-  BAR = 7,             ///< reserved for bar-only data
-  ADD = 16,            ///< L3 kinds (step 2)
+  TRADE = 5,  ///< a print; side is the aggressor's; order_id/ref_id the two orders if known
+  BBO = 6,    ///< best level of one side, absolute
+  BAR = 7,    ///< reserved for bar-only data
+  ADD = 16,   ///< L3 kinds (step 2)
   MODIFY = 17,
   CANCEL = 18,
   EXECUTE = 19,
@@ -35,22 +36,23 @@ enum EventFlag : std::uint16_t {
 enum class Trading : std::int64_t { OPEN = 0, HALT = 1, AUCTION = 2, CLOSED = 3, GAP = 4 };
 
 enum class Datum : std::int64_t {
-  FUNDING = 1,  ///< price: mark price in ticks; ref_id: funding rate in 1e-9, longs pay when positive
-  MARK = 2,     ///< price: mark price in ticks
-  SIGNAL = 3,   ///< ref_id: an external value in 1e-9, delivered to on_data
+  FUNDING =
+      1,     ///< price: mark price in ticks; ref_id: funding rate in 1e-9, longs pay when positive
+  MARK = 2,  ///< price: mark price in ticks
+  SIGNAL = 3,  ///< ref_id: an external value in 1e-9, delivered to on_data
 };
 
 struct Event {
-  Ts ts_event;          ///< venue's clock
-  Ts ts_recv;           ///< our clock
-  Ticks price;          ///< [ticks]
-  Lots qty;             ///< [lots]
+  Ts ts_event;  ///< venue's clock
+  Ts ts_recv;   ///< our clock
+  Ticks price;  ///< [ticks]
+  Lots qty;     ///< [lots]
   std::int64_t order_id;
   std::int64_t ref_id;  ///< second order of a trade, new id of a replace, or a small payload
   std::int64_t seq;     ///< venue's sequence or update id; 0: none
   InstrumentId instrument;
   Kind kind;
-  std::int8_t side;     ///< +1 bid or buyer, -1 ask or seller, 0 unknown
+  std::int8_t side;  ///< +1 bid or buyer, -1 ask or seller, 0 unknown
   std::uint16_t flags;
 };
 static_assert(sizeof(Event) == 64);

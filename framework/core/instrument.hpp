@@ -27,17 +27,19 @@ struct Instrument {
     if (!(lot > 0) || !std::isfinite(lot))
       throw ConfigError(name() + ": lot must be positive, was " + std::to_string(lot));
     if (!(multiplier > 0) || !std::isfinite(multiplier))
-      throw ConfigError(name() + ": multiplier must be positive, was " + std::to_string(multiplier));
+      throw ConfigError(name() + ": multiplier must be positive, was " +
+                        std::to_string(multiplier));
     if (inverse) return;
     const double exact = tick * lot * multiplier * static_cast<double>(kMoneyPerUnit);
     tick_value = std::llround(exact);
     if (tick_value == 0 || std::abs(exact - static_cast<double>(tick_value)) > 1e-6 * exact)
-      throw ConfigError(name() + ": tick * lot * multiplier must be a whole number of 1e-9 currency units, was " +
-                        std::to_string(exact) + " of them");
+      throw ConfigError(
+          name() + ": tick * lot * multiplier must be a whole number of 1e-9 currency units, was " +
+          std::to_string(exact) + " of them");
   }
 
-  /// Worth of `lots` at a price of `mid2` half ticks. An inverse contract's is in its base currency;
-  /// it is rounded once, here.
+  /// Worth of `lots` at a price of `mid2` half ticks. An inverse contract's is in its base
+  /// currency; it is rounded once, here.
   Money worth_half(Lots lots, std::int64_t mid2) const noexcept {
     if (inverse) {
       const double contracts = static_cast<double>(lots) * lot * multiplier * 1e9;
@@ -47,8 +49,8 @@ struct Instrument {
   }
   Money worth(Lots lots, Ticks price) const noexcept { return worth_half(lots, 2 * price); }
 
-  /// Cash that a fill moves: a buyer of a linear contract pays its worth, of an inverse one receives it,
-  /// so that in both `cash + sign * worth(position)` is the equity.
+  /// Cash that a fill moves: a buyer of a linear contract pays its worth, of an inverse one
+  /// receives it, so that in both `cash + sign * worth(position)` is the equity.
   Money cash_of_fill(int side, Lots lots, Ticks price) const noexcept {
     return (inverse ? side : -side) * worth(lots, price);
   }

@@ -1,5 +1,6 @@
-/// How long one leg takes: a constant, or a recorded series looked up as of the time of sending. A series
-/// is never interpolated: between two quiet probes a straight line would invent a latency nobody saw.
+/// How long one leg takes: a constant, or a recorded series looked up as of the time of sending. A
+/// series is never interpolated: between two quiet probes a straight line would invent a latency
+/// nobody saw.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -14,21 +15,27 @@ class Latency {
  public:
   Latency() = default;
   explicit Latency(Ns constant) : constant_(constant) {
-    if (constant < 0) throw ConfigError("latency must not be negative, was " + std::to_string(constant) + " ns");
+    if (constant < 0)
+      throw ConfigError("latency must not be negative, was " + std::to_string(constant) + " ns");
   }
-  Latency(std::vector<Ts> ts, std::vector<Ns> ns, double scale) : ts_(std::move(ts)), ns_(std::move(ns)) {
+  Latency(std::vector<Ts> ts, std::vector<Ns> ns, double scale)
+      : ts_(std::move(ts)), ns_(std::move(ns)) {
     if (ts_.size() != ns_.size() || ts_.empty())
       throw ConfigError("a latency series needs as many times as durations and at least one, had " +
                         std::to_string(ts_.size()) + " and " + std::to_string(ns_.size()));
     for (std::size_t i = 0; i < ts_.size(); ++i) {
-      if (ns_[i] < 0) throw ConfigError("latency series row " + std::to_string(i) + " is negative: " + std::to_string(ns_[i]) + " ns");
-      if (i > 0 && ts_[i] < ts_[i - 1]) throw ConfigError("latency series goes back in time at row " + std::to_string(i));
+      if (ns_[i] < 0)
+        throw ConfigError("latency series row " + std::to_string(i) +
+                          " is negative: " + std::to_string(ns_[i]) + " ns");
+      if (i > 0 && ts_[i] < ts_[i - 1])
+        throw ConfigError("latency series goes back in time at row " + std::to_string(i));
       ns_[i] = static_cast<Ns>(static_cast<double>(ns_[i]) * scale);
     }
     constant_ = *std::min_element(ns_.begin(), ns_.end());
   }
 
-  /// Delay of a message sent at `ts`; before the first row the first holds, after the last the last.
+  /// Delay of a message sent at `ts`; before the first row the first holds, after the last the
+  /// last.
   Ns at(Ts ts) noexcept {
     if (ts_.empty()) return constant_;
     if (ts < ts_[cursor_]) cursor_ = 0;
@@ -48,7 +55,9 @@ class Latency {
 class Channel {
  public:
   explicit Channel(Latency latency = Latency{}) : latency_(std::move(latency)) {}
-  Ts deliver(Ts ts_send) noexcept { return last_ = std::max(ts_send + latency_.at(ts_send), last_); }
+  Ts deliver(Ts ts_send) noexcept {
+    return last_ = std::max(ts_send + latency_.at(ts_send), last_);
+  }
   Ns least() const noexcept { return latency_.least(); }
 
  private:

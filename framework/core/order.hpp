@@ -1,5 +1,5 @@
-/// An order as we know it and, in replay, as the tape venue knows it: two sets of fields that never read
-/// each other; only messages cross.
+/// An order as we know it and, in replay, as the tape venue knows it: two sets of fields that never
+/// read each other; only messages cross.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -11,25 +11,26 @@
 namespace hft {
 
 struct Order {
-  OrderRow row{};  ///< what the run leaves behind of it; `row.price`, `row.lots`: last confirmed by the venue
+  OrderRow row{};  ///< what the run leaves behind of it; `row.price`, `row.lots`: last confirmed by
+                   ///< the venue
   // ours
   Ticks asked_price = kNoPrice;  ///< of the last replace in flight
   Lots asked_lots = 0;
-  Lots reserved = 0;             ///< lots that exposure counts for it
-  std::uint16_t requests = 0;    ///< cancels and replaces in flight
+  Lots reserved = 0;           ///< lots that exposure counts for it
+  std::uint16_t requests = 0;  ///< cancels and replaces in flight
   bool acknowledged = false;
   bool cancelling = false;
-  bool quoted = false;           ///< kept by a target verb
+  bool quoted = false;  ///< kept by a target verb
   bool flattening = false;
   std::uint32_t live_index = 0;
-  void* handle = nullptr;    ///< the Python object that shows it, if one exists
+  void* handle = nullptr;  ///< the Python object that shows it, if one exists
   // the venue's
   struct Resting {
     Ticks price = kNoPrice;
     Lots lots = 0, cum = 0;
-    double ahead = 0;     ///< lots before us in the queue
+    double ahead = 0;  ///< lots before us in the queue
     double ahead_at_rest = std::numeric_limits<double>::quiet_NaN();
-    Lots traded = 0;      ///< printed at our price and not yet seen as a smaller level
+    Lots traded = 0;  ///< printed at our price and not yet seen as a smaller level
     Ts traded_ts = kNoTime;
     bool live = false;
     Lots leaves() const noexcept { return lots - cum; }
@@ -40,8 +41,10 @@ struct Order {
       case OrderState::FILLED:
       case OrderState::CANCELED:
       case OrderState::REJECTED:
-      case OrderState::EXPIRED: return false;
-      default: return true;
+      case OrderState::EXPIRED:
+        return false;
+      default:
+        return true;
     }
   }
   Lots leaves() const noexcept { return alive() ? row.lots - row.cum_lots : 0; }
@@ -62,7 +65,9 @@ class Orders {
     return order;
   }
   Order& operator[](OrderId id) noexcept { return chunks_[(id - 1) / kChunk][(id - 1) % kChunk]; }
-  const Order& operator[](OrderId id) const noexcept { return chunks_[(id - 1) / kChunk][(id - 1) % kChunk]; }
+  const Order& operator[](OrderId id) const noexcept {
+    return chunks_[(id - 1) / kChunk][(id - 1) % kChunk];
+  }
   bool has(OrderId id) const noexcept { return id >= 1 && id <= size_; }
   std::size_t size() const noexcept { return size_; }
 

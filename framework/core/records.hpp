@@ -1,5 +1,6 @@
 /// What a run leaves behind, one fixed row an order, a fill and a sample: NumPy sees the same bytes
-/// (framework/hft/analysis/records.py). All times are ns since the epoch; kNoTime where it never happened.
+/// (framework/hft/analysis/records.py). All times are ns since the epoch; kNoTime where it never
+/// happened.
 #pragma once
 #include <cstdint>
 
@@ -58,28 +59,28 @@ inline constexpr Ns kMarkoutNs[kMarkouts] = {10'000'000,    100'000'000,    1'00
 
 struct OrderRow {
   OrderId id;
-  Ticks price;              ///< last price asked for; kNoPrice: market
-  Lots lots;                ///< last total size asked for
-  Lots cum_lots;            ///< filled
-  std::int64_t cum_ticks;   ///< sum of fill price * lots
-  double ahead_at_accept;   ///< lots ahead when it joined the queue; NaN: never rested
-  Ts ts_cause_event;        ///< venue's time of the packet or features that led to it
-  Ts ts_cause_recv;         ///< the same packet on our clock
-  Ts ts_decide;             ///< the handler started
-  Ts ts_send;               ///< left us
-  Ts ts_arrive;             ///< reached the venue's matching
-  Ts ts_ack;                ///< first answer reached us
-  Ts ts_done;               ///< final state known to us
-  std::int64_t cause_row;   ///< row of that packet in its stream; -1: none
+  Ticks price;             ///< last price asked for; kNoPrice: market
+  Lots lots;               ///< last total size asked for
+  Lots cum_lots;           ///< filled
+  std::int64_t cum_ticks;  ///< sum of fill price * lots
+  double ahead_at_accept;  ///< lots ahead when it joined the queue; NaN: never rested
+  Ts ts_cause_event;       ///< venue's time of the packet or features that led to it
+  Ts ts_cause_recv;        ///< the same packet on our clock
+  Ts ts_decide;            ///< the handler started
+  Ts ts_send;              ///< left us
+  Ts ts_arrive;            ///< reached the venue's matching
+  Ts ts_ack;               ///< first answer reached us
+  Ts ts_done;              ///< final state known to us
+  std::int64_t cause_row;  ///< row of that packet in its stream; -1: none
   InstrumentId instrument;
   std::uint32_t tag;
   std::uint32_t parent;
-  std::uint32_t replaces;   ///< replace requests sent
+  std::uint32_t replaces;  ///< replace requests sent
   std::int8_t side;
   Tif tif;
   OrderState state;
   Reason reason;
-  std::uint8_t by_signal;   ///< 1: ts_cause_* are those of the signal's features
+  std::uint8_t by_signal;  ///< 1: ts_cause_* are those of the signal's features
   std::uint8_t pad[11];
 };
 static_assert(sizeof(OrderRow) == 144);
@@ -88,14 +89,15 @@ struct FillRow {
   OrderId order;
   Ticks price;
   Lots lots;
-  Money fee;                  ///< paid when positive
+  Money fee;  ///< paid when positive
   Ts ts_venue;
-  Ts ts_recv;                 ///< the fill report reached us
-  std::int64_t mid2;          ///< venue's bid + ask just before the fill [half ticks]; kNoPrice: none yet
+  Ts ts_recv;         ///< the fill report reached us
+  std::int64_t mid2;  ///< venue's bid + ask just before the fill [half ticks]; kNoPrice: none yet
   double ahead_at_accept;
-  std::int64_t cause_row;     ///< row in the stream that caused it; -1: our own arrival
-  Lots position;              ///< after it
-  std::int64_t markout_mid2[kMarkouts];  ///< venue's bid + ask kMarkoutNs later; kNoPrice: run ended
+  std::int64_t cause_row;  ///< row in the stream that caused it; -1: our own arrival
+  Lots position;           ///< after it
+  std::int64_t
+      markout_mid2[kMarkouts];  ///< venue's bid + ask kMarkoutNs later; kNoPrice: run ended
   InstrumentId instrument;
   std::int8_t side;
   std::uint8_t maker;
@@ -106,11 +108,11 @@ static_assert(sizeof(FillRow) == 136);
 
 struct SampleRow {
   Ts ts;
-  Ticks bid, ask;     ///< our book; kNoPrice: none
+  Ticks bid, ask;  ///< our book; kNoPrice: none
   Lots position;
-  Money equity;       ///< marked at the mid, after fees and funding
-  Money fees;         ///< paid so far
-  Money funding;      ///< paid so far
+  Money equity;   ///< marked at the mid, after fees and funding
+  Money fees;     ///< paid so far
+  Money funding;  ///< paid so far
   InstrumentId instrument;
   std::uint32_t open_orders;
 };

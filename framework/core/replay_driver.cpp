@@ -10,16 +10,22 @@ constexpr std::int64_t kPollEvery = 1 << 12;
 constexpr std::size_t kPrefetchRows = 16;
 
 Ns wall_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
 
 ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues)
-    : engine_(&engine), config_(std::move(config)), listings_(engine.markets().size()), is_active_(engine.markets().size()) {
+    : engine_(&engine),
+      config_(std::move(config)),
+      listings_(engine.markets().size()),
+      is_active_(engine.markets().size()) {
   for (std::size_t v = 0; v < venues.size(); ++v) {
     entries_.push_back({Channel(venues[v].entry), {}});
-    venues_.push_back(std::make_unique<TapeVenue>(static_cast<std::uint32_t>(v), std::move(venues[v]), engine.orders(), fills_));
+    venues_.push_back(std::make_unique<TapeVenue>(static_cast<std::uint32_t>(v),
+                                                  std::move(venues[v]), engine.orders(), fills_));
     least_response_ = std::min(least_response_, venues_.back()->least_response());
     venues_.back()->watch(&horizon_, &stirred_);
   }
@@ -49,7 +55,8 @@ void ReplayDriver::run() {
     start_ = std::min({start_, s.venue.ts, s.local.ts});
   }
   if (start_ == kNever) throw DataError("there are no rows to replay");
-  next_sample_ = config_.sample_ns > 0 ? start_ - start_ % config_.sample_ns + config_.sample_ns : kNever;
+  next_sample_ =
+      config_.sample_ns > 0 ? start_ - start_ % config_.sample_ns + config_.sample_ns : kNever;
   handle(start_, [&] {
     engine_->start(engine_->now() == kNoTime ? start_ : engine_->now());
     if (on_start) on_start();
@@ -80,15 +87,16 @@ void ReplayDriver::run() {
 
 /// Delivers the next input; false at the end of the data.
 bool ReplayDriver::step() {
-  if (venues_lag_ && !rows_for_us()) catch_up_venues(end_);  // whether there is more to come depends on them
+  if (venues_lag_ && !rows_for_us())
+    catch_up_venues(end_);  // whether there is more to come depends on them
   Next next = next_input();
   if (next.what == Input::NONE || next.ts > config_.until) return false;
   // Timers and samples go on as long as there is market to come, not beyond it.
   if (next.what >= Input::DUE && !more_to_come()) return false;
   const bool profile = engine_->profile;
   const Ns t0 = profile ? wall_ns() : 0;
-  // Whatever a venue has not done yet is answered from `quiet_until_` on: so far it may lag, and many
-  // books run in long stretches instead of a packet at a time.
+  // Whatever a venue has not done yet is answered from `quiet_until_` on: so far it may lag, and
+  // many books run in long stretches instead of a packet at a time.
   venues_lag_ = next.ts < quiet_until_;
   if (!venues_lag_) quiet_until_ = advance_venues(next.ts) + least_response_;
   if (answered_by(next.ts)) next = next_input();  // an answer came first: by time, or by rank
@@ -108,7 +116,8 @@ bool ReplayDriver::step() {
 }
 
 bool ReplayDriver::rows_for_us() const noexcept {
-  return std::any_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.local.ts != kNever; });
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const Stream& s) { return s.local.ts != kNever; });
 }
 
 void ReplayDriver::catch_up_venues(Ts until) {
@@ -133,7 +142,8 @@ ReplayDriver::Next ReplayDriver::next_input() const noexcept {
   Next next;
   for (std::uint32_t v = 0; v < venues_.size(); ++v) {
     const auto& responses = venues_[v]->responses();
-    if (!responses.empty() && responses.front().ts_recv < next.ts) next = {responses.front().ts_recv, Input::UPDATE, v};
+    if (!responses.empty() && responses.front().ts_recv < next.ts)
+      next = {responses.front().ts_recv, Input::UPDATE, v};
   }
   if (engine_->wants_packets()) {
     for (std::uint32_t i = 0; i < streams_.size(); ++i)
@@ -167,7 +177,9 @@ void ReplayDriver::deliver(const Next& next) {
       handle(u.ts_recv, [&] { engine_->on_update(u, engine_->now()); });
       break;
     }
-    case Input::PACKET: apply_packet(next.which); break;
+    case Input::PACKET:
+      apply_packet(next.which);
+      break;
     case Input::SIGNAL: {
       const Signal done = std::move(server_.at_work);
       server_.busy = false;
@@ -185,12 +197,13 @@ void ReplayDriver::deliver(const Next& next) {
         next_sample_ += config_.sample_ns;
       }
       break;
-    case Input::NONE: break;
+    case Input::NONE:
+      break;
   }
 }
 
-/// Gives one input to the engine at the time the strategy's thread is free, and sends what came out when
-/// the compute time is over.
+/// Gives one input to the engine at the time the strategy's thread is free, and sends what came out
+/// when the compute time is over.
 template <class F>
 void ReplayDriver::handle(Ts ts, F&& input) {
   const Ts begins = std::max(ts, busy_until_);
@@ -216,7 +229,8 @@ void ReplayDriver::dispatch(Ts leave) {
   engine_->outbox.clear();
 }
 
-// ---- the venue's clock --------------------------------------------------------------------------------
+// ---- the venue's clock
+// --------------------------------------------------------------------------------
 
 /// Moves every venue that holds something of ours to `until`, or to the first answer on the way.
 Ts ReplayDriver::advance_venues(Ts until) {
@@ -231,8 +245,9 @@ Ts ReplayDriver::advance_venues(Ts until) {
       }
     Ts limit = horizon_;
     if (active_.size() > 1) {
-      // Several books may answer: an answer made after `next` reaches us no sooner than `next` + the
-      // shortest response, so they may run that far apart. A venue's answers are put in order after.
+      // Several books may answer: an answer made after `next` reaches us no sooner than `next` +
+      // the shortest response, so they may run that far apart. A venue's answers are put in order
+      // after.
       Ts next = command;
       Ns least = kNever;
       for (const InstrumentId i : active_) next = std::min(next, streams_[i].venue.ts);
@@ -273,7 +288,8 @@ void ReplayDriver::run_rows(InstrumentId inst, Ts limit) {
     const Ts stop = std::min({limit, horizon_, l.markouts.next_due()});
     stirred_ = false;
     while (s.venue.ts <= stop) {
-      if (s.venue.end - s.venue.at > static_cast<std::ptrdiff_t>(kPrefetchRows)) __builtin_prefetch(s.venue.at + kPrefetchRows);
+      if (s.venue.end - s.venue.at > static_cast<std::ptrdiff_t>(kPrefetchRows))
+        __builtin_prefetch(s.venue.at + kPrefetchRows);
       venue.on_row(l, *s.venue.at, s.venue.row());
       s.advance_venue();
       if (stirred_) [[unlikely]]
@@ -304,7 +320,8 @@ void ReplayDriver::activate(InstrumentId inst) {
   active_.push_back(inst);
 }
 
-// ---- our clock ----------------------------------------------------------------------------------------
+// ---- our clock
+// ----------------------------------------------------------------------------------------
 
 void ReplayDriver::advance_books(Ts until, bool including) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -344,11 +361,14 @@ void ReplayDriver::apply_packet(InstrumentId inst) {
   if (!engine_->requests.empty()) enqueue(engine_->requests, ts);
 }
 
-// ---- the inference server ------------------------------------------------------------------------------
+// ---- the inference server
+// ------------------------------------------------------------------------------
 
 void ReplayDriver::enqueue(std::vector<Signal>& requests, Ts ts) {
   for (Signal& r : requests) {
-    const auto same = [&](const Signal& w) { return w.instrument == r.instrument && w.model == r.model; };
+    const auto same = [&](const Signal& w) {
+      return w.instrument == r.instrument && w.model == r.model;
+    };
     const auto at = std::find_if(server_.waiting.begin(), server_.waiting.end(), same);
     if (at == server_.waiting.end()) {
       server_.waiting.push_back(std::move(r));
@@ -369,7 +389,8 @@ void ReplayDriver::serve(Ts ts) {
   server_.done = ts + config_.inference.at(ts);
 }
 
-// ---- the end -------------------------------------------------------------------------------------------
+// ---- the end
+// -------------------------------------------------------------------------------------------
 
 bool ReplayDriver::in_flight() const noexcept {
   for (const auto& v : venues_)

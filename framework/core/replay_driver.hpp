@@ -1,16 +1,18 @@
 /// Replay: market on two clocks, orders on the wire, inference and handlers that take time.
 ///
-/// It runs to the next horizon instead of through one ordered queue: `T` is the earliest of whatever the
-/// engine must hear next. The venue is advanced to T first (an answer made on the way pulls T back), then
-/// our book, then the one input is delivered. Nothing decided at T can reach the venue before T, so the
-/// outputs are those of the total order `(ts, rank, seq)`; one queue entry a row costs five times more.
+/// It runs to the next horizon instead of through one ordered queue: `T` is the earliest of
+/// whatever the engine must hear next. The venue is advanced to T first (an answer made on the way
+/// pulls T back), then our book, then the one input is delivered. Nothing decided at T can reach
+/// the venue before T, so the outputs are those of the total order `(ts, rank, seq)`; one queue
+/// entry a row costs five times more.
 ///
-/// Ties, in this order: at the venue, tape rows before arriving orders; on our side order answers, market
-/// packets, inference results, timers, samples.
+/// Ties, in this order: at the venue, tape rows before arriving orders; on our side order answers,
+/// market packets, inference results, timers, samples.
 ///
-/// The strategy is a single server: an input that arrives while a handler's compute time runs is handled
-/// when it ends, with `now` raised to that. Commands leave when the compute time is over. Inference is
-/// another server, beside it: it works on one row at a time and keeps the newest waiting row an instrument.
+/// The strategy is a single server: an input that arrives while a handler's compute time runs is
+/// handled when it ends, with `now` raised to that. Commands leave when the compute time is over.
+/// Inference is another server, beside it: it works on one row at a time and keeps the newest
+/// waiting row an instrument.
 #pragma once
 #include <functional>
 
@@ -96,12 +98,13 @@ class ReplayDriver {
   std::vector<Entry> entries_;
   std::vector<Listing> listings_;
   std::vector<Stream> streams_;
-  std::vector<InstrumentId> active_;   // listings that hold something of ours
+  std::vector<InstrumentId> active_;  // listings that hold something of ours
   std::vector<std::uint8_t> is_active_;
   Server server_;
-  Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever;
-  Ts books_at_ = kNoTime;  // last row that nobody listened to
-  Ts quiet_until_ = kNoTime;     // no answer that is still to be made reaches us before
+  Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime,
+     next_sample_ = kNever;
+  Ts books_at_ = kNoTime;     // last row that nobody listened to
+  Ts quiet_until_ = kNoTime;  // no answer that is still to be made reaches us before
   Ns least_response_ = kNever;
   bool venues_lag_ = false;
   bool stirred_ = false;  // the venue answered while rows ran

@@ -1,5 +1,6 @@
 /// Counter-based random numbers: a draw is a pure function of (seed, stream, entity, draw number),
-/// so that adding or removing one order moves nobody else's draw. SplitMix64 finaliser, 3 ns a draw.
+/// so that adding or removing one order moves nobody else's draw. SplitMix64 finaliser, 3 ns a
+/// draw.
 #pragma once
 #include <cstdint>
 

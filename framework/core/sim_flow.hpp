@@ -21,14 +21,14 @@ namespace hft {
 struct SimInstrument {
   InstrumentId id = 0;
   Ticks price0_ticks = 600'000;
-  double messages_per_s = 3'000;   ///< orders, cancels and takers, mean while calm
+  double messages_per_s = 3'000;  ///< orders, cancels and takers, mean while calm
   double alpha_half_life_s = 0.5;
-  double alpha_strength = 0.3;     ///< tilt of aggressive signs at one standard deviation
-  double common_share = 0.5;       ///< of alpha's variance, from a process all instruments share
-  double take_share = 0.05;        ///< of messages that are aggressive, while calm
-  double depth_orders = 300;       ///< resting orders a side, while calm
-  Lots min_lots = 10;              ///< smallest order; sizes are Pareto above it
-  Ns feed_latency_ns = 200'000;    ///< median from ts_event to ts_recv; 0: ts_recv = ts_event
+  double alpha_strength = 0.3;   ///< tilt of aggressive signs at one standard deviation
+  double common_share = 0.5;     ///< of alpha's variance, from a process all instruments share
+  double take_share = 0.05;      ///< of messages that are aggressive, while calm
+  double depth_orders = 300;     ///< resting orders a side, while calm
+  Lots min_lots = 10;            ///< smallest order; sizes are Pareto above it
+  Ns feed_latency_ns = 200'000;  ///< median from ts_event to ts_recv; 0: ts_recv = ts_event
 };
 
 struct SimRegimes {
@@ -41,9 +41,9 @@ struct SimRegimes {
 struct SimAction {
   enum class Kind : std::uint8_t { ADD, CANCEL, TAKE };
   Kind kind;
-  Side side;             ///< of the order, or of the taker
-  Ticks price;           ///< of an ADD
-  Lots lots;             ///< of an ADD or TAKE
+  Side side;               ///< of the order, or of the taker
+  Ticks price;             ///< of an ADD
+  Lots lots;               ///< of an ADD or TAKE
   SimBook::Handle handle;  ///< of a CANCEL
 };
 

@@ -118,8 +118,20 @@ class SimMarket::Packet {
 
   void report(SimReportKind kind, OrderId our_id, int side, Ticks price, Lots lots, Lots leaves,
               Reason reason = Reason::NONE, double ahead = kNoAhead) {
-    reports_.push_back({our_id, price, lots, leaves, ahead, ts_, bid_ + ask_, venue_.instrument.id,
-                        kind, reason, FillReason::NONE, static_cast<std::int8_t>(side), 0, {}});
+    reports_.push_back({our_id,
+                        price,
+                        lots,
+                        leaves,
+                        ahead,
+                        ts_,
+                        bid_ + ask_,
+                        venue_.instrument.id,
+                        kind,
+                        reason,
+                        FillReason::NONE,
+                        static_cast<std::int8_t>(side),
+                        0,
+                        {}});
   }
 
   /// A side that ran dry is filled up behind its last best price, within the same packet.
@@ -234,9 +246,7 @@ SimMarket::SimMarket(const SimMarketConfig& config) : config_(config) {
   }
 }
 
-Ts SimMarket::next_ts() const noexcept {
-  return due(venues_[next_venue()]);
-}
+Ts SimMarket::next_ts() const noexcept { return due(venues_[next_venue()]); }
 
 void SimMarket::step(Rows& out, Reports& reports) {
   Venue& venue = venues_[next_venue()];

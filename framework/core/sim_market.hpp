@@ -51,12 +51,12 @@ enum class SimReportKind : std::uint8_t {
 
 /// The venue's answer; 72 bytes, NumPy sees the same (hft/data/synth.py).
 struct SimReport {
-  OrderId id;        ///< ours
-  Ticks price;       ///< of the fill; otherwise the order's; kNoPrice: market
-  Lots lots;         ///< FILL: filled; CANCELED, EXPIRED, REJECT: given up; else the total asked
-  Lots leaves;       ///< open after this report
-  double ahead;      ///< ACK, REPLACED: others' lots ahead once it rests; NaN: it does not rest
-  Ts ts;             ///< venue's clock
+  OrderId id;         ///< ours
+  Ticks price;        ///< of the fill; otherwise the order's; kNoPrice: market
+  Lots lots;          ///< FILL: filled; CANCELED, EXPIRED, REJECT: given up; else the total asked
+  Lots leaves;        ///< open after this report
+  double ahead;       ///< ACK, REPLACED: others' lots ahead once it rests; NaN: it does not rest
+  Ts ts;              ///< venue's clock
   std::int64_t mid2;  ///< bid + ask before our action or the crowd's [half ticks]
   InstrumentId instrument;
   SimReportKind kind;

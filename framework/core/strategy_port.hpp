@@ -1,5 +1,5 @@
-/// How the engine calls a strategy. The binding implements it over a Python object; `wants` says which
-/// handlers exist, so that nothing is built for one that does not.
+/// How the engine calls a strategy. The binding implements it over a Python object; `wants` says
+/// which handlers exist, so that nothing is built for one that does not.
 #pragma once
 #include "bars.hpp"
 #include "event.hpp"

@@ -4,11 +4,12 @@ namespace hft {
 
 namespace {
 
-/// What is still missing of lots we took. Less than half a lot is nothing: a rest that only fades would
-/// keep a whole lot from everybody, until the list of taken levels happens to be swept.
+/// What is still missing of lots we took. Less than half a lot is nothing: a rest that only fades
+/// would keep a whole lot from everybody, until the list of taken levels happens to be swept.
 double healed(const Listing::Taken& t, Ts ts, Ns half_life_ns) noexcept {
   if (half_life_ns == 0 || ts <= t.ts) return t.lots;
-  const double left = t.lots * std::exp2(-static_cast<double>(ts - t.ts) / static_cast<double>(half_life_ns));
+  const double left =
+      t.lots * std::exp2(-static_cast<double>(ts - t.ts) / static_cast<double>(half_life_ns));
   return left < 0.5 ? 0.0 : left;
 }
 
@@ -26,20 +27,23 @@ bool rests(const Listing& l, int s, std::int64_t key) noexcept {
 
 }  // namespace
 
-// ---- the tape moves ---------------------------------------------------------------------------------
+// ---- the tape moves
+// ---------------------------------------------------------------------------------
 
 void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   const int s = side_index(e.side);
   Ladder& ladder = l.book.side(e.side);
   const Lots before = ladder.set(key, e.qty);
-  const auto own = std::find_if(l.own[s].begin(), l.own[s].end(), [&](const auto& x) { return x.key == key; });
+  const auto own =
+      std::find_if(l.own[s].begin(), l.own[s].end(), [&](const auto& x) { return x.key == key; });
   if (own != l.own[s].end())
     for (Order* o : own->fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
   if (l.taken[s].empty()) [[likely]]
     return;
   if (Listing::Taken* t = find(l.taken[s], key)) {
     // A cancelled lot was as likely one of those we had taken; new size is real.
-    if (e.qty < before && before > 0) t->lots *= static_cast<double>(e.qty) / static_cast<double>(before);
+    if (e.qty < before && before > 0)
+      t->lots *= static_cast<double>(e.qty) / static_cast<double>(before);
     if (e.qty == 0) std::erase_if(l.taken[s], [&](const auto& x) { return x.key == key; });
   }
   if (own == l.own[s].end() && find(l.taken[s], key) == nullptr) ladder.cool(key);
@@ -49,7 +53,9 @@ void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
 /// met us first. It fills us up to what it shows and is used up by that, so that the same size seen
 /// again fills nothing.
 void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
-  if (!config_.fill_on_cross || l.book.trading != Trading::OPEN || l.book.state == BookState::SYNCING) return;
+  if (!config_.fill_on_cross || l.book.trading != Trading::OPEN ||
+      l.book.state == BookState::SYNCING)
+    return;
   const int s = side_index(-e.side);
   const std::int64_t key = e.price * e.side;
   Lots left = config_.partial_fills ? available(l, e.side, key, e.ts_event) : 0;
@@ -57,7 +63,8 @@ void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
   while (!l.own[s].empty() && l.own[s].front().key >= -key) {
     auto& level = l.own[s].front();
     for (Order* o : level.fifo) {
-      const Lots lots = config_.partial_fills ? std::min(left, o->venue.leaves()) : o->venue.leaves();
+      const Lots lots =
+          config_.partial_fills ? std::min(left, o->venue.leaves()) : o->venue.leaves();
       if (lots == 0) break;
       fill(l, *o, lots, o->venue.price, true, FillReason::CROSSED, e.ts_event, row);
       left -= lots;
@@ -70,8 +77,8 @@ void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
   if (config_.partial_fills && used > 0) consume(l, e.side, key, used, e.ts_event);
 }
 
-/// A print goes to our better-priced orders first, then along the queue at its own price; each own order
-/// gets what the ones before it left.
+/// A print goes to our better-priced orders first, then along the queue at its own price; each own
+/// order gets what the ones before it left.
 void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t row) {
   if (l.book.trading != Trading::OPEN) return;
   const int s = side_index(resting);
@@ -83,13 +90,15 @@ void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t r
     for (Order* o : level.fifo) {
       const Lots leaves = o->venue.leaves();
       const Lots shared = config_.share_prints ? taken : 0;
-      Lots reached = through ? std::max(e.qty - shared, Lots{0}) : queue_.print(o->venue, e.qty, shared, e.ts_event);
+      Lots reached = through ? std::max(e.qty - shared, Lots{0})
+                             : queue_.print(o->venue, e.qty, shared, e.ts_event);
       if (through && config_.through_fills_all) reached = leaves;
       if (!config_.partial_fills && reached > 0) reached = leaves;
       const Lots lots = std::min(reached, leaves);
       if (lots == 0) continue;
       taken += lots;
-      fill(l, *o, lots, o->venue.price, true, through ? FillReason::THROUGH : FillReason::QUEUE, e.ts_event, row);
+      fill(l, *o, lots, o->venue.price, true, through ? FillReason::THROUGH : FillReason::QUEUE,
+           e.ts_event, row);
     }
     const std::size_t size = l.own[s].size();
     drop_finished(l, s, i);
@@ -97,7 +106,8 @@ void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t r
   }
 }
 
-/// Side that rested when the feed does not say who was the aggressor: the one whose touch it printed at.
+/// Side that rested when the feed does not say who was the aggressor: the one whose touch it
+/// printed at.
 int TapeVenue::passive_side(const Listing& l, Ticks price) noexcept {
   if (l.book.has_ask() && price >= l.book.ask()) return SELL;
   if (l.book.has_bid() && price <= l.book.bid()) return BUY;
@@ -105,7 +115,8 @@ int TapeVenue::passive_side(const Listing& l, Ticks price) noexcept {
 }
 
 void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
-  if (e.kind == Kind::DATUM && static_cast<Datum>(e.order_id) == Datum::FUNDING) return fund(l, e, row);
+  if (e.kind == Kind::DATUM && static_cast<Datum>(e.order_id) == Datum::FUNDING)
+    return fund(l, e, row);
   l.book.apply_rare(e);
   if (e.kind != Kind::CLEAR && e.kind != Kind::SNAPSHOT_END && e.kind != Kind::BBO) return;
   requeue_all(l);
@@ -118,7 +129,8 @@ void TapeVenue::requeue_all(Listing& l) {
   for (const int side : {BUY, SELL})
     for (auto& level : l.own[side_index(side)])
       for (Order* o : level.fifo)
-        o->venue.ahead = std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
+        o->venue.ahead =
+            std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
   for (const int side : {BUY, SELL})
     std::erase_if(l.taken[side_index(side)], [&](const auto& t) {
       const bool gone = l.book.side(side).at(t.key) == 0;
@@ -127,10 +139,12 @@ void TapeVenue::requeue_all(Listing& l) {
     });
 }
 
-/// After a rebuild the book may stand through our price: it fills us as if it had arrived level by level.
+/// After a rebuild the book may stand through our price: it fills us as if it had arrived level by
+/// level.
 void TapeVenue::meet_book(Listing& l, const Event& e, int side, std::int64_t row) {
   const Ladder& ladder = l.book.side(side);
-  for (std::int64_t k = ladder.best(); k != kNoKey && l.own_best[side_index(-side)] >= -k; k = ladder.next(k)) {
+  for (std::int64_t k = ladder.best(); k != kNoKey && l.own_best[side_index(-side)] >= -k;
+       k = ladder.next(k)) {
     Event level = e;
     level.kind = Kind::LEVEL;
     level.side = static_cast<std::int8_t>(side);
@@ -154,7 +168,8 @@ void TapeVenue::fund(Listing& l, const Event& e, std::int64_t row) {
   respond(u);
 }
 
-// ---- our messages arrive ----------------------------------------------------------------------------
+// ---- our messages arrive
+// ----------------------------------------------------------------------------
 
 void TapeVenue::on_command(Listing& l, const Command& c) {
   Order& o = (*orders_)[c.order];
@@ -214,7 +229,8 @@ bool TapeVenue::match(Listing& l, Order& o, const Command& c) {
   return false;
 }
 
-/// Down in size keeps the place; a new price or more size goes to the back, and may trade on the way.
+/// Down in size keeps the place; a new price or more size goes to the back, and may trade on the
+/// way.
 void TapeVenue::replace(Listing& l, Order& o, const Command& c) {
   if (c.lots <= o.venue.cum) return answer(c, Update::Kind::REPLACE_REJECTED, Reason::TOO_SMALL, o);
   if (l.book.trading == Trading::HALT || l.book.trading == Trading::CLOSED)
@@ -246,9 +262,11 @@ Lots TapeVenue::available(Listing& l, int side, std::int64_t key, Ts ts) {
 Lots TapeVenue::reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts) {
   const Ladder& ladder = l.book.side(side);
   Lots sum = 0;
-  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && sum < wanted; k = ladder.next(k)) {
+  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && sum < wanted;
+       k = ladder.next(k)) {
     sum += available(l, side, k, ts);
-    if (!config_.partial_fills && sum > 0) return wanted;  // the peer's rule: the touch fills any size
+    if (!config_.partial_fills && sum > 0)
+      return wanted;  // the peer's rule: the touch fills any size
   }
   return sum;
 }
@@ -258,7 +276,8 @@ void TapeVenue::take(Listing& l, Order& o, int side, std::int64_t limit_key, Ts 
   const Ladder& ladder = l.book.side(side);
   for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && o.venue.leaves() > 0;) {
     const std::int64_t next = ladder.next(k);
-    const Lots lots = config_.partial_fills ? std::min(available(l, side, k, ts), o.venue.leaves()) : o.venue.leaves();
+    const Lots lots = config_.partial_fills ? std::min(available(l, side, k, ts), o.venue.leaves())
+                                            : o.venue.leaves();
     if (lots > 0) {
       if (config_.partial_fills) consume(l, side, k, lots, ts);
       fill(l, o, lots, k * side, false, FillReason::TAKEN, ts, -1);
@@ -284,7 +303,8 @@ void TapeVenue::consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts
   l.book.side(side).heat(key);
 }
 
-// ---- our resting orders -----------------------------------------------------------------------------
+// ---- our resting orders
+// -----------------------------------------------------------------------------
 
 void TapeVenue::rest(Listing& l, Order& o) {
   const int side = o.row.side, s = side_index(side);
@@ -293,7 +313,8 @@ void TapeVenue::rest(Listing& l, Order& o) {
   o.venue.ahead = o.venue.ahead_at_rest = static_cast<double>(l.book.side(side).at(key));
   o.venue.traded = 0;
   auto& levels = l.own[s];
-  auto at = std::find_if(levels.begin(), levels.end(), [&](const auto& level) { return level.key <= key; });
+  auto at = std::find_if(levels.begin(), levels.end(),
+                         [&](const auto& level) { return level.key <= key; });
   if (at == levels.end() || at->key != key) {
     at = levels.insert(at, {key, {}});
     l.book.side(side).heat(key);
@@ -325,7 +346,8 @@ void TapeVenue::drop_finished(Listing& l, int s, std::size_t i) {
   l.own_best[s] = levels.empty() ? kNoKey : levels.front().key;
 }
 
-void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts, std::int64_t row) {
+void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason,
+                     Ts ts, std::int64_t row) {
   o.venue.cum += lots;
   if (o.venue.leaves() == 0) o.venue.live = false;
   const Money fee = l.inst->fee(maker, lots, price);

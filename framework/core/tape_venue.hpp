@@ -1,11 +1,12 @@
-/// The venue of a replay: the recorded tape, our orders beside it, and what our own trades took from it.
+/// The venue of a replay: the recorded tape, our orders beside it, and what our own trades took
+/// from it.
 ///
-/// Fast: a row that touches nothing of ours costs one bit test more than the bare book. Slow: rows at
-/// levels where we rest. Given up: the tape never reacts to us; what we took stays missing until it
-/// heals (`refill_half_life_ns`) or the tape removes it.
+/// Fast: a row that touches nothing of ours costs one bit test more than the bare book. Slow: rows
+/// at levels where we rest. Given up: the tape never reacts to us; what we took stays missing until
+/// it heals (`refill_half_life_ns`) or the tape removes it.
 ///
-/// Assumptions, each where it acts: `on_print` (who shares a print), `on_crossed` (the other side arrives
-/// at our price), `take` (walking displayed size), `Queue` (our place).
+/// Assumptions, each where it acts: `on_print` (who shares a print), `on_crossed` (the other side
+/// arrives at our price), `take` (walking displayed size), `Queue` (our place).
 #pragma once
 #include <deque>
 #include <vector>
@@ -21,10 +22,11 @@ namespace hft {
 
 struct VenueConfig {
   QueueConfig queue;
-  bool partial_fills = true;   ///< false: any touch of our place fills the whole order (the peer's rule)
-  bool share_prints = true;    ///< false: each own order sees the whole print (the peer's rule)
+  bool partial_fills =
+      true;  ///< false: any touch of our place fills the whole order (the peer's rule)
+  bool share_prints = true;        ///< false: each own order sees the whole print (the peer's rule)
   bool through_fills_all = false;  ///< a print through our price fills all of us, not only its size
-  bool fill_on_cross = true;   ///< false: wait for a print when the other side arrives at our price
+  bool fill_on_cross = true;  ///< false: wait for a print when the other side arrives at our price
   Ns refill_half_life_ns = 1'000'000'000;  ///< of size we took; 0: never heals by itself
   Latency entry, response;
 };
@@ -33,7 +35,7 @@ struct VenueConfig {
 struct Listing {
   Instrument* inst = nullptr;
   const VenueConfig* config = nullptr;
-  Book book;  ///< the tape
+  Book book;        ///< the tape
   Account account;  ///< as the venue sees it
   struct OwnLevel {
     std::int64_t key;
@@ -52,14 +54,19 @@ struct Listing {
 
   /// Must move with the tape: something rests, a markout is open, or a position may owe funding.
   bool busy() const noexcept {
-    return !own[0].empty() || !own[1].empty() || markouts.next_due() != kNever || account.position != 0;
+    return !own[0].empty() || !own[1].empty() || markouts.next_due() != kNever ||
+           account.position != 0;
   }
 };
 
 class TapeVenue {
  public:
   TapeVenue(std::uint32_t venue_id, VenueConfig config, Orders& orders, std::vector<FillRow>& fills)
-      : venue_id_(venue_id), config_(std::move(config)), response_(config_.response), orders_(&orders), fills_(&fills) {}
+      : venue_id_(venue_id),
+        config_(std::move(config)),
+        response_(config_.response),
+        orders_(&orders),
+        fills_(&fills) {}
 
   /// Where the driver stops: an answer lowers `horizon` to when it reaches us, and sets `stirred`.
   void watch(Ts* horizon, bool* stirred) noexcept {
@@ -121,7 +128,8 @@ class TapeVenue {
   void take(Listing& l, Order& o, int side, std::int64_t limit_key, Ts ts);
   void rest(Listing& l, Order& o);
   void unrest(Listing& l, Order& o);
-  void fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts, std::int64_t row);
+  void fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts,
+            std::int64_t row);
   void drop_finished(Listing& l, int s, std::size_t level);
   void consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts);
   static int passive_side(const Listing& l, Ticks price) noexcept;

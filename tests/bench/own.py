@@ -85,7 +85,8 @@ def show(figures: dict[str, object]) -> None:
     print(f"shell to report: {figures['first_report_s']:.2f} s")
     print(
         f"{run['rows']:,} rows in {run['wall_s']:.2f} s: "
-        f"{run['rows_a_second'] / 1e6:.2f} M rows/s, {run['inferences']:,} inferences, {run['orders']:,} orders"
+        f"{run['rows_a_second'] / 1e6:.2f} M rows/s, "
+        f"{run['inferences']:,} inferences, {run['orders']:,} orders"
     )
     stages = run["profiled_stages_s"]
     total = sum(stages.values())

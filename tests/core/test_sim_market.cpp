@@ -1,5 +1,3 @@
-#include "sim_market.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,6 +7,8 @@
 #include <map>
 #include <numeric>
 #include <stdexcept>
+
+#include "sim_market.hpp"
 
 using namespace hft;
 
@@ -495,9 +495,9 @@ TEST_CASE("what the venue refuses, and what is a caller's mistake") {
   CHECK_THROWS_AS(desk.market.book(7), std::invalid_argument);
   SimMarketConfig config = one_instrument();
   config.instruments[0].alpha_half_life_s = 0;
-  CHECK_THROWS_WITH_AS(
-      SimMarket{config},
-      "instrument 0: alpha_half_life_s must be 0.02 to 1e6, was 0.000000", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(SimMarket{config},
+                       "instrument 0: alpha_half_life_s must be 0.02 to 1e6, was 0.000000",
+                       std::invalid_argument);
 }
 
 namespace {
@@ -570,8 +570,10 @@ double auc(const std::vector<double>& score, const std::vector<double>& move) {
   std::sort(pairs.begin(), pairs.end());
   double falls = 0, below = 0, rises = 0;
   for (const auto& [s, m] : pairs) {
-    if (m > 0) below += falls, ++rises;
-    else ++falls;
+    if (m > 0)
+      below += falls, ++rises;
+    else
+      ++falls;
   }
   return below / (rises * falls);
 }

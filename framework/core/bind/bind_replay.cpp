@@ -2,8 +2,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
@@ -15,7 +15,8 @@ using namespace nanobind::literals;
 
 namespace hft {
 
-/// Copies rows of a core struct into a NumPy array of bytes; Python views it with the matching dtype.
+/// Copies rows of a core struct into a NumPy array of bytes; Python views it with the matching
+/// dtype.
 nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const void* rows, std::size_t size) {
   auto* copy = new std::uint8_t[size == 0 ? 1 : size];
   if (size > 0) std::memcpy(copy, rows, size);
@@ -36,9 +37,11 @@ Latency latency_of(nb::handle spec) {
 /// A run on recorded or synthetic data.
 class Replay {
  public:
-  Replay(std::vector<Instrument> instruments, const EngineConfig& config, std::vector<VenueConfig> venues, ReplayConfig replay)
+  Replay(std::vector<Instrument> instruments, const EngineConfig& config,
+         std::vector<VenueConfig> venues, ReplayConfig replay)
       : session(std::make_shared<Session>(std::move(instruments), config)),
-        driver(std::make_unique<ReplayDriver>(*session->engine, std::move(replay), std::move(venues))) {}
+        driver(std::make_unique<ReplayDriver>(*session->engine, std::move(replay),
+                                              std::move(venues))) {}
 
   /// `chunks`: an iterator of EVENT arrays viewed as int64 (n, 8).
   void add_stream(InstrumentId inst, nb::object chunks) {
@@ -52,7 +55,8 @@ class Replay {
         }
         const nb::object array = nb::steal(item);
         const auto words = nb::cast<Words>(array);
-        if (words.shape(1) != 8) throw DataError("a chunk must be EVENT rows viewed as int64 with shape (n, 8)");
+        if (words.shape(1) != 8)
+          throw DataError("a chunk must be EVENT rows viewed as int64 with shape (n, 8)");
         if (words.shape(0) == 0) continue;
         held->push_back(array);
         chunk.rows = reinterpret_cast<const Event*>(words.data());
@@ -89,13 +93,15 @@ class Replay {
 }  // namespace
 
 void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-                std::optional<std::shared_ptr<Network>> network, std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows) {
+                std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
+                std::int64_t warm_up_rows, bool publish_rows) {
   Source source;
   source.features = std::make_unique<FeatureSet>(std::move(specs), trigger);
   if (network) {
     source.network = *network;
     if (source.network->inputs() != source.features->size())
-      raise_error("ModelError", "the model wants " + std::to_string(source.network->inputs()) + " features, its source has " +
+      raise_error("ModelError", "the model wants " + std::to_string(source.network->inputs()) +
+                                    " features, its source has " +
                                     std::to_string(source.features->size()));
     source.state = source.network->state();
   }
@@ -105,7 +111,8 @@ void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, T
   s.engine->add_source(inst, std::move(source));
 }
 
-void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns) {
+void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
+               nb::dict outputs, nb::dict columns) {
   if (s.models.size() <= model) {
     s.models.resize(model + 1);
     s.row_names.resize(model + 1);
@@ -121,12 +128,14 @@ nb::dict results_of(const Engine& const_engine, const std::vector<FillRow>& fill
   rows.reserve(engine.orders().size());
   for (OrderId id = 1; id <= engine.orders().size(); ++id) {
     rows.push_back(engine.orders()[id].row);
-    if (engine.orders()[id].alive() && rows.back().reason == Reason::NONE) rows.back().reason = Reason::END_OF_RUN;
+    if (engine.orders()[id].alive() && rows.back().reason == Reason::NONE)
+      rows.back().reason = Reason::END_OF_RUN;
   }
   out["orders"] = bytes_of(rows.data(), rows.size() * sizeof(OrderRow));
   out["fills"] = bytes_of(fills.data(), fills.size() * sizeof(FillRow));
   out["samples"] = bytes_of(engine.samples.data(), engine.samples.size() * sizeof(SampleRow));
-  out["feed_latency_ns"] = bytes_of(engine.feed_latency.data(), engine.feed_latency.size() * sizeof(Ns));
+  out["feed_latency_ns"] =
+      bytes_of(engine.feed_latency.data(), engine.feed_latency.size() * sizeof(Ns));
   std::vector<Record> journal(engine.journal.size());
   engine.journal.copy_to(journal.data());
   out["journal"] = bytes_of(journal.data(), journal.size() * sizeof(Record));
@@ -157,73 +166,95 @@ void init_replay(nb::module_& m) {
   nb::class_<EngineConfig>(m, "EngineConfig")
       .def(nb::init<>())
       .def_rw("risk", &EngineConfig::risk)
-      .def_prop_rw("moves", [](const EngineConfig& c) { return static_cast<int>(c.moves); },
-                   [](EngineConfig& c, int moves) { c.moves = static_cast<Moves>(moves); })
+      .def_prop_rw(
+          "moves", [](const EngineConfig& c) { return static_cast<int>(c.moves); },
+          [](EngineConfig& c, int moves) { c.moves = static_cast<Moves>(moves); })
       .def_rw("seed", &EngineConfig::seed)
       .def_rw("placebo", &EngineConfig::placebo);
   nb::class_<VenueConfig>(m, "VenueConfig")
       .def(nb::init<>())
-      .def_prop_rw("queue_model", [](const VenueConfig& c) { return static_cast<int>(c.queue.model); },
-                   [](VenueConfig& c, int model) { c.queue.model = static_cast<QueueModel>(model); })
-      .def_prop_rw("queue_n", [](const VenueConfig& c) { return c.queue.n; }, [](VenueConfig& c, double n) { c.queue.n = n; })
+      .def_prop_rw(
+          "queue_model", [](const VenueConfig& c) { return static_cast<int>(c.queue.model); },
+          [](VenueConfig& c, int model) { c.queue.model = static_cast<QueueModel>(model); })
+      .def_prop_rw(
+          "queue_n", [](const VenueConfig& c) { return c.queue.n; },
+          [](VenueConfig& c, double n) { c.queue.n = n; })
       .def_rw("partial_fills", &VenueConfig::partial_fills)
       .def_rw("share_prints", &VenueConfig::share_prints)
       .def_rw("through_fills_all", &VenueConfig::through_fills_all)
       .def_rw("fill_on_cross", &VenueConfig::fill_on_cross)
       .def_rw("refill_half_life_ns", &VenueConfig::refill_half_life_ns)
-      .def("set_latency", [](VenueConfig& c, nb::handle entry, nb::handle response) {
-        c.entry = latency_of(entry);
-        c.response = latency_of(response);
-      }, "entry"_a, "response"_a, "Each a constant [ns] or (times, durations, scale).");
-  m.def("make_instrument",
-        [](InstrumentId id, std::uint32_t venue_id, const std::string& symbol, const std::string& venue, double tick, double lot,
-           double multiplier, bool inverse, std::int64_t maker_e9, std::int64_t taker_e9, bool can_replace) {
-          Instrument i;
-          i.id = id;
-          i.venue_id = venue_id;
-          i.symbol = symbol;
-          i.venue = venue;
-          i.tick = tick;
-          i.lot = lot;
-          i.multiplier = multiplier;
-          i.inverse = inverse;
-          i.maker_e9 = maker_e9;
-          i.taker_e9 = taker_e9;
-          i.can_replace = can_replace;
-          i.validate();
-          return i;
-        },
-        "id"_a, "venue_id"_a, "symbol"_a, "venue"_a, "tick"_a, "lot"_a, "multiplier"_a, "inverse"_a, "maker_e9"_a, "taker_e9"_a,
-        "can_replace"_a);
+      .def(
+          "set_latency",
+          [](VenueConfig& c, nb::handle entry, nb::handle response) {
+            c.entry = latency_of(entry);
+            c.response = latency_of(response);
+          },
+          "entry"_a, "response"_a, "Each a constant [ns] or (times, durations, scale).");
+  m.def(
+      "make_instrument",
+      [](InstrumentId id, std::uint32_t venue_id, const std::string& symbol,
+         const std::string& venue, double tick, double lot, double multiplier, bool inverse,
+         std::int64_t maker_e9, std::int64_t taker_e9, bool can_replace) {
+        Instrument i;
+        i.id = id;
+        i.venue_id = venue_id;
+        i.symbol = symbol;
+        i.venue = venue;
+        i.tick = tick;
+        i.lot = lot;
+        i.multiplier = multiplier;
+        i.inverse = inverse;
+        i.maker_e9 = maker_e9;
+        i.taker_e9 = taker_e9;
+        i.can_replace = can_replace;
+        i.validate();
+        return i;
+      },
+      "id"_a, "venue_id"_a, "symbol"_a, "venue"_a, "tick"_a, "lot"_a, "multiplier"_a, "inverse"_a,
+      "maker_e9"_a, "taker_e9"_a, "can_replace"_a);
 
   nb::class_<Replay>(m, "Replay", "A run of one strategy over recorded or synthetic rows.")
-      .def("__init__",
-           [](Replay* self, std::vector<Instrument> instruments, const EngineConfig& engine, std::vector<VenueConfig> venues,
-              nb::handle compute, nb::handle inference, Ns sample_ns, Ts until) {
-             ReplayConfig replay;
-             replay.compute = latency_of(compute);
-             replay.inference = latency_of(inference);
-             replay.sample_ns = sample_ns;
-             replay.until = until;
-             new (self) Replay(std::move(instruments), engine, std::move(venues), std::move(replay));
-           },
-           "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "inference"_a, "sample_ns"_a, "until"_a)
+      .def(
+          "__init__",
+          [](Replay* self, std::vector<Instrument> instruments, const EngineConfig& engine,
+             std::vector<VenueConfig> venues, nb::handle compute, nb::handle inference,
+             Ns sample_ns, Ts until) {
+            ReplayConfig replay;
+            replay.compute = latency_of(compute);
+            replay.inference = latency_of(inference);
+            replay.sample_ns = sample_ns;
+            replay.until = until;
+            new (self) Replay(std::move(instruments), engine, std::move(venues), std::move(replay));
+          },
+          "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "inference"_a, "sample_ns"_a,
+          "until"_a)
       .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a)
-      .def("add_source",
-           [](Replay& r, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-              std::optional<std::shared_ptr<Network>> network, std::uint32_t model, std::int64_t warm_up_rows, bool publish_rows) {
-             add_source(*r.session, inst, std::move(specs), trigger, std::move(network), model, warm_up_rows, publish_rows);
-           },
-           "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a, "publish_rows"_a)
-      .def("set_model",
-           [](Replay& r, std::uint32_t model, const std::string& name, const std::string& tier, nb::dict outputs, nb::dict columns) {
-             set_model(*r.session, model, name, tier, outputs, columns);
-           },
-           "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
-      .def("make_bars", [](Replay& r, Ns interval) { r.session->engine->make_bars(interval); }, "interval_ns"_a)
-      .def("profile", [](Replay& r) { r.session->engine->profile = true; }, "Times each stage; costs a few clock reads an input.")
-      .def_prop_ro("handler_failed", [](const Replay& r) { return r.session->handler_failed; },
-                   "What ended the run was raised in a handler.")
+      .def(
+          "add_source",
+          [](Replay& r, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
+             std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
+             std::int64_t warm_up_rows, bool publish_rows) {
+            add_source(*r.session, inst, std::move(specs), trigger, std::move(network), model,
+                       warm_up_rows, publish_rows);
+          },
+          "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a,
+          "publish_rows"_a)
+      .def(
+          "set_model",
+          [](Replay& r, std::uint32_t model, const std::string& name, const std::string& tier,
+             nb::dict outputs,
+             nb::dict columns) { set_model(*r.session, model, name, tier, outputs, columns); },
+          "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
+      .def(
+          "make_bars", [](Replay& r, Ns interval) { r.session->engine->make_bars(interval); },
+          "interval_ns"_a)
+      .def(
+          "profile", [](Replay& r) { r.session->engine->profile = true; },
+          "Times each stage; costs a few clock reads an input.")
+      .def_prop_ro(
+          "handler_failed", [](const Replay& r) { return r.session->handler_failed; },
+          "What ended the run was raised in a handler.")
       .def("run", &Replay::run, "strategy"_a, "poll"_a = nb::none())
       .def("results",
            [](Replay& r) {
@@ -237,7 +268,8 @@ void init_replay(nb::module_& m) {
              counters["signals_conflated"] = r.driver->conflated();
              if (e.profile) {
                nb::dict stages;
-               const Ns known = r.driver->venue_ns + r.driver->book_ns + e.stages.features + e.stages.inference + e.stages.strategy;
+               const Ns known = r.driver->venue_ns + r.driver->book_ns + e.stages.features +
+                                e.stages.inference + e.stages.strategy;
                stages["venue"] = static_cast<double>(r.driver->venue_ns) * 1e-9;
                stages["book"] = static_cast<double>(r.driver->book_ns) * 1e-9;
                stages["features"] = static_cast<double>(e.stages.features) * 1e-9;
@@ -248,7 +280,10 @@ void init_replay(nb::module_& m) {
              }
              return out;
            })
-      .def("venue_position", [](const Replay& r, InstrumentId i) { return r.driver->venue_account(i).position; }, "instrument"_a);
+      .def(
+          "venue_position",
+          [](const Replay& r, InstrumentId i) { return r.driver->venue_account(i).position; },
+          "instrument"_a);
 }
 
 }  // namespace hft

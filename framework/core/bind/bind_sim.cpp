@@ -84,39 +84,44 @@ void init_sim(nb::module_& m) {
   bind_config(m);
   nb::class_<BoundMarket>(m, "SimMarket", "A seeded market, order by order.")
       .def(nb::init<const SimMarketConfig&>(), "config"_a)
-      .def_prop_ro("next_ts", [](const BoundMarket& s) { return s.market.next_ts(); },
-                   "Time of the crowd's next action.")
+      .def_prop_ro(
+          "next_ts", [](const BoundMarket& s) { return s.market.next_ts(); },
+          "Time of the crowd's next action.")
       .def("fill", &fill, "buffer"_a, "until_ts"_a,
            "Write the next rows up to and including `until_ts` into a writable buffer of EVENT "
            "bytes; returns how many. Fewer than fit: there are no more.")
       .def("fill_reports", &fill_reports, "buffer"_a,
            "Write answers not yet fetched into a buffer of SIM_REPORT bytes; returns how many.")
-      .def("submit",
-           [](BoundMarket& s, InstrumentId instrument, OrderId our_id, std::int8_t side,
-              Ticks price, Lots lots, std::uint8_t tif, Ts now) {
-             s.market.submit(instrument, our_id, static_cast<Side>(side), price, lots,
-                             static_cast<Tif>(tif), now, s.rows, s.reports);
-           },
-           "instrument"_a, "our_id"_a, "side"_a, "price"_a, "lots"_a, "tif"_a, "now"_a,
-           "An order of ours arrives; rows and answers wait for `fill` and `fill_reports`.")
-      .def("cancel",
-           [](BoundMarket& s, InstrumentId instrument, OrderId our_id, Ts now) {
-             s.market.cancel(instrument, our_id, now, s.rows, s.reports);
-           },
-           "instrument"_a, "our_id"_a, "now"_a)
-      .def("replace",
-           [](BoundMarket& s, InstrumentId instrument, OrderId our_id, Ticks price, Lots lots,
-              Ts now) { s.market.replace(instrument, our_id, price, lots, now, s.rows, s.reports); },
-           "instrument"_a, "our_id"_a, "price"_a, "lots"_a, "now"_a,
-           "`lots` is the new total, filled lots included.")
-      .def("ahead", [](const BoundMarket& s, OrderId our_id) { return s.market.ahead(our_id); },
-           "our_id"_a, "Others' lots ahead of our order in its true queue; NaN: it does not rest.")
-      .def("alpha",
-           [](const BoundMarket& s, InstrumentId i) { return s.market.latents(i).alpha(); },
-           "instrument"_a, "The latent alpha, in standard deviations: truth that no feed shows.")
-      .def("storm",
-           [](const BoundMarket& s, InstrumentId i) { return s.market.latents(i).storm(); },
-           "instrument"_a, "True while a storm lasts.");
+      .def(
+          "submit",
+          [](BoundMarket& s, InstrumentId instrument, OrderId our_id, std::int8_t side, Ticks price,
+             Lots lots, std::uint8_t tif, Ts now) {
+            s.market.submit(instrument, our_id, static_cast<Side>(side), price, lots,
+                            static_cast<Tif>(tif), now, s.rows, s.reports);
+          },
+          "instrument"_a, "our_id"_a, "side"_a, "price"_a, "lots"_a, "tif"_a, "now"_a,
+          "An order of ours arrives; rows and answers wait for `fill` and `fill_reports`.")
+      .def(
+          "cancel",
+          [](BoundMarket& s, InstrumentId instrument, OrderId our_id, Ts now) {
+            s.market.cancel(instrument, our_id, now, s.rows, s.reports);
+          },
+          "instrument"_a, "our_id"_a, "now"_a)
+      .def(
+          "replace",
+          [](BoundMarket& s, InstrumentId instrument, OrderId our_id, Ticks price, Lots lots,
+             Ts now) { s.market.replace(instrument, our_id, price, lots, now, s.rows, s.reports); },
+          "instrument"_a, "our_id"_a, "price"_a, "lots"_a, "now"_a,
+          "`lots` is the new total, filled lots included.")
+      .def(
+          "ahead", [](const BoundMarket& s, OrderId our_id) { return s.market.ahead(our_id); },
+          "our_id"_a, "Others' lots ahead of our order in its true queue; NaN: it does not rest.")
+      .def(
+          "alpha", [](const BoundMarket& s, InstrumentId i) { return s.market.latents(i).alpha(); },
+          "instrument"_a, "The latent alpha, in standard deviations: truth that no feed shows.")
+      .def(
+          "storm", [](const BoundMarket& s, InstrumentId i) { return s.market.latents(i).storm(); },
+          "instrument"_a, "True while a storm lasts.");
 }
 
 }  // namespace hft

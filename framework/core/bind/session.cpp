@@ -23,13 +23,19 @@ void Session::attach(nb::object strategy) {
     const char* name;
     nb::object* slot;
     std::uint32_t wants;
-  } const handlers[] = {{"on_start", &on_start_, 0},           {"on_stop", &on_stop_, 0},
-                        {"on_ready", &on_ready_, WANTS_READY}, {"on_book", &on_book_, WANTS_BOOK},
-                        {"on_trade", &on_trade_, WANTS_TRADE}, {"on_bar", &on_bar_, WANTS_BAR},
+  } const handlers[] = {{"on_start", &on_start_, 0},
+                        {"on_stop", &on_stop_, 0},
+                        {"on_ready", &on_ready_, WANTS_READY},
+                        {"on_book", &on_book_, WANTS_BOOK},
+                        {"on_trade", &on_trade_, WANTS_TRADE},
+                        {"on_bar", &on_bar_, WANTS_BAR},
                         {"on_features", &on_features_, WANTS_FEATURES},
-                        {"on_signal", &on_signal_, WANTS_SIGNAL}, {"on_data", &on_data_, WANTS_DATA},
-                        {"on_order", &on_order_, WANTS_ORDER}, {"on_fill", &on_fill_, WANTS_FILL},
-                        {"on_gap", &on_gap_, WANTS_GAP},       {"on_timer", &on_timer_, 0}};
+                        {"on_signal", &on_signal_, WANTS_SIGNAL},
+                        {"on_data", &on_data_, WANTS_DATA},
+                        {"on_order", &on_order_, WANTS_ORDER},
+                        {"on_fill", &on_fill_, WANTS_FILL},
+                        {"on_gap", &on_gap_, WANTS_GAP},
+                        {"on_timer", &on_timer_, 0}};
   wants = 0;
   for (const auto& h : handlers) {
     if (type.attr(h.name).is(base.attr(h.name))) continue;
@@ -39,8 +45,9 @@ void Session::attach(nb::object strategy) {
 }
 
 void Session::detach() {
-  for (nb::object* o : {&strategy_, &on_start_, &on_stop_, &on_ready_, &on_book_, &on_trade_, &on_bar_, &on_features_,
-                        &on_signal_, &on_data_, &on_order_, &on_fill_, &on_gap_, &on_timer_, &row_view_, &signal_view_})
+  for (nb::object* o : {&strategy_, &on_start_, &on_stop_, &on_ready_, &on_book_, &on_trade_,
+                        &on_bar_, &on_features_, &on_signal_, &on_data_, &on_order_, &on_fill_,
+                        &on_gap_, &on_timer_, &row_view_, &signal_view_})
     o->reset();
   timers.clear();
   for (nb::object& o : positions_) o.reset();
@@ -89,7 +96,8 @@ nb::object Session::book(InstrumentId inst) {
 
 nb::object Session::position(InstrumentId inst) {
   // Kept while the run lasts only: a view holds the session, which would hold the view for ever.
-  if (!strategy_.is_valid()) return nb::cast(PositionView{shared_from_this(), &engine->market(inst)});
+  if (!strategy_.is_valid())
+    return nb::cast(PositionView{shared_from_this(), &engine->market(inst)});
   nb::object& view = positions_[inst];
   if (!view.is_valid()) view = nb::cast(PositionView{shared_from_this(), &engine->market(inst)});
   return view;
@@ -97,7 +105,8 @@ nb::object Session::position(InstrumentId inst) {
 
 nb::object Session::handle_of(Order& order) {
   if (order.handle != nullptr) return nb::borrow(static_cast<PyObject*>(order.handle));
-  nb::object handle = nb::cast(new OrderHandle{shared_from_this(), &order}, nb::rv_policy::take_ownership);
+  nb::object handle =
+      nb::cast(new OrderHandle{shared_from_this(), &order}, nb::rv_policy::take_ownership);
   order.handle = handle.ptr();
   return handle;
 }
@@ -112,7 +121,8 @@ InstrumentId Session::id_of(nb::handle inst) const {
     for (const Market& m : engine->markets())
       if (m.inst.name() == name || m.inst.symbol == name) return m.inst.id;
   }
-  raise_error("OrderError", "no such instrument in this run: " + std::string(nb::repr(inst).c_str()));
+  raise_error("OrderError",
+              "no such instrument in this run: " + std::string(nb::repr(inst).c_str()));
 }
 
 void Session::start() {
@@ -133,16 +143,23 @@ void Session::stop() {
   finish(result);
 }
 
-void Session::on_trade(const Event& print) { call(on_trade_, nb::cast(PrintView{instruments[print.instrument], print})); }
-void Session::on_data(const Event& datum) { call(on_data_, nb::cast(PrintView{instruments[datum.instrument], datum})); }
-void Session::on_bar(const Bar& bar) { call(on_bar_, nb::cast(BarView{instruments[bar.instrument], bar})); }
+void Session::on_trade(const Event& print) {
+  call(on_trade_, nb::cast(PrintView{instruments[print.instrument], print}));
+}
+void Session::on_data(const Event& datum) {
+  call(on_data_, nb::cast(PrintView{instruments[datum.instrument], datum}));
+}
+void Session::on_bar(const Bar& bar) {
+  call(on_bar_, nb::cast(BarView{instruments[bar.instrument], bar}));
+}
 void Session::on_fill(Order& order, const Update& fill) {
   call(on_fill_, nb::cast(FillView{handle_of(order), fill, engine->now()}));
 }
 
 void Session::on_gap(InstrumentId inst) {
   acting = true;
-  PyObject* result = PyObject_CallFunctionObjArgs(on_gap_.ptr(), instruments[inst].ptr(), nb::str("messages were lost").ptr(), nullptr);
+  PyObject* result = PyObject_CallFunctionObjArgs(on_gap_.ptr(), instruments[inst].ptr(),
+                                                  nb::str("messages were lost").ptr(), nullptr);
   acting = false;
   expire_views();
   finish(result);
@@ -159,7 +176,8 @@ void Session::on_features(InstrumentId inst) {
     view.values.assign(row.begin(), row.end());
     view.alive = true;
   } else {
-    row_view_ = nb::cast(RowView{this, inst, engine->now(), row_names[source.model], {row.begin(), row.end()}});
+    row_view_ = nb::cast(
+        RowView{this, inst, engine->now(), row_names[source.model], {row.begin(), row.end()}});
   }
   call(on_features_, row_view_);
   nb::cast<RowView&>(row_view_).alive = false;
@@ -175,7 +193,8 @@ void Session::on_signal(const Signal& signal) {
     view.now = engine->now();
     view.alive = true;
   } else {
-    signal_view_ = nb::cast(SignalView{this, signal, model.outputs, model.tier, model.name, engine->now()});
+    signal_view_ =
+        nb::cast(SignalView{this, signal, model.outputs, model.tier, model.name, engine->now()});
   }
   call(on_signal_, signal_view_);
   nb::cast<SignalView&>(signal_view_).alive = false;
@@ -187,7 +206,8 @@ void Session::on_timer(std::uint32_t timer) {
   PyObject* result;
   if (t.fn.is_valid()) {
     const nb::object fn = t.fn, args = t.args;  // the callback may add timers
-    result = args.is_valid() ? PyObject_CallObject(fn.ptr(), args.ptr()) : PyObject_CallNoArgs(fn.ptr());
+    result =
+        args.is_valid() ? PyObject_CallObject(fn.ptr(), args.ptr()) : PyObject_CallNoArgs(fn.ptr());
   } else {
     const nb::object handle = nb::cast(TimerHandle{shared_from_this(), timer});
     result = PyObject_CallOneArg(on_timer_.ptr(), handle.ptr());

@@ -1,8 +1,8 @@
 /// One run as Python sees it: the engine, the strategy it calls, and the views it hands out.
 ///
-/// A view (`book`, `signal`, `row`) lives until the handler returns. Views are reused between handlers when
-/// nobody kept them; one that was kept is declared dead and replaced, so that it can never show another
-/// moment's data.
+/// A view (`book`, `signal`, `row`) lives until the handler returns. Views are reused between
+/// handlers when nobody kept them; one that was kept is declared dead and replaced, so that it can
+/// never show another moment's data.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -86,7 +86,9 @@ struct TimerHandle {
 struct StrategyBase {
   std::shared_ptr<Session> session;
   Session& run() const {
-    if (!session) raise_error("OrderError", "the strategy is not running yet: use on_start instead of __init__");
+    if (!session)
+      raise_error("OrderError",
+                  "the strategy is not running yet: use on_start instead of __init__");
     return *session;
   }
 };
@@ -94,7 +96,7 @@ struct StrategyBase {
 struct ModelFacts {
   std::string name;
   std::string tier;
-  nb::dict outputs;   ///< name -> index
+  nb::dict outputs;  ///< name -> index
 };
 
 class Session final : public StrategyPort, public std::enable_shared_from_this<Session> {
@@ -125,7 +127,8 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   nb::object handle_of(Order& order);
   InstrumentId only() const {
     if (instruments.size() != 1)
-      raise_error("OrderError", "there are " + std::to_string(instruments.size()) + " instruments: say which");
+      raise_error("OrderError",
+                  "there are " + std::to_string(instruments.size()) + " instruments: say which");
     return 0;
   }
   InstrumentId id_of(nb::handle inst) const;
@@ -140,8 +143,8 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   };
   std::vector<TimerCall> timers;
   std::vector<nb::object> instruments;
-  std::vector<ModelFacts> models;                 ///< by model id
-  std::vector<nb::dict> row_names;              ///< by model id: column names
+  std::vector<ModelFacts> models;   ///< by model id
+  std::vector<nb::dict> row_names;  ///< by model id: column names
   std::unique_ptr<Engine> engine;
   bool acting = false;          ///< a handler runs
   bool handler_failed = false;  ///< what ended the run was raised in a handler
@@ -152,8 +155,8 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   void expire_views();
 
   nb::object strategy_;
-  nb::object on_start_, on_stop_, on_ready_, on_book_, on_trade_, on_bar_, on_features_, on_signal_, on_data_,
-      on_order_, on_fill_, on_gap_, on_timer_;
+  nb::object on_start_, on_stop_, on_ready_, on_book_, on_trade_, on_bar_, on_features_, on_signal_,
+      on_data_, on_order_, on_fill_, on_gap_, on_timer_;
   std::vector<nb::object> books_;
   std::vector<nb::object> positions_;  ///< made once; each shows its position as it is now
   std::vector<InstrumentId> shown_;
