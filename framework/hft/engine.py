@@ -20,7 +20,7 @@ from hft.analysis.run_data import InstrumentFacts, RunData
 from hft.config import Recipe, VenueConfig, explain, load_recipe, set_key, set_value, to_recipe
 from hft.durations import parse_ns
 from hft.environment import environment
-from hft.errors import ConfigError, StrategyError
+from hft.errors import ConfigError, HftError, StrategyError
 from hft.execution.latency import core_latency, delayed
 from hft.feeds import Feed, open_feeds
 from hft.loader import load_strategy, recipe_beside, split_class
@@ -191,14 +191,31 @@ def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[Source
     for name, model in models.items():
         from hft.features import Feature
         from hft.inference.bundle import load_bundle
+        from hft.inference.model import Model
 
+        if not isinstance(model, Model):
+            raise StrategyError(f"{name} of {cls.__name__} is {model!r}: want Model(...)")
         own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
         bundle = load_bundle(model.folder(file or Path.cwd() / "strategy.py"), own)
         sources.append(SourcePlan(name, bundle.features, bundle))
-    features = cls().inputs(params)
+    features = _own_features(cls, params)
     if features is not None:
         sources.append(SourcePlan("features", features, None))
     return sources
+
+
+def _own_features(cls: type[Strategy], params: Any) -> Features | None:
+    from hft.features import Features
+
+    try:
+        features = cls().inputs(params)
+    except HftError:
+        raise
+    except Exception as error:
+        raise StrategyError(f"{cls.__name__}.inputs: {type(error).__name__}: {error}") from error
+    if not (features is None or isinstance(features, Features)):
+        raise StrategyError(f"features of {cls.__name__} are {features!r}: want Features(...)")
+    return features
 
 
 # ---- running ----------------------------------------------------------------------------------
@@ -282,7 +299,11 @@ def new_strategy(plan: Plan) -> Strategy:
     strategy.params = plan.params
     strategy.seed = plan.recipe.seed
     if plan.recipe.state:
-        strategy.on_load(_saved_state(Path(plan.recipe.state)))
+        state = _saved_state(Path(plan.recipe.state))
+        try:
+            strategy.on_load(state)
+        except Exception as error:
+            raise StrategyError(f"on_load: {type(error).__name__}: {error}") from error
     return strategy
 
 

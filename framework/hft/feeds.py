@@ -39,8 +39,6 @@ def open_feeds(
     recipe: Recipe,
     data: Mapping[str, Events] | None = None,
     specs: list[InstrumentSpec] | None = None,
-    *,
-    checked: bool = False,
 ) -> list[Feed]:
     """Feeds in order of instrument, chosen by `recipe.data`.
 
@@ -48,16 +46,13 @@ def open_feeds(
         recipe: its `data` section says where, which symbols, from when to when.
         data: EVENT arrays by `SYMBOL.VENUE`, instead of what the recipe names.
         specs: facts of the instruments in `data`.
-        checked: the caller has checked `data` already.
 
     Raises:
         ConfigError: an unknown symbol, or no rows at all.
         DataError: the data cannot be opened.
     """
     if data is not None:
-        feeds = [
-            _from_array(name, rows, specs or [], checked=checked) for name, rows in data.items()
-        ]
+        feeds = [_from_array(name, rows, specs or []) for name, rows in data.items()]
     elif recipe.data.path == "synth":
         feeds = _synthetic(recipe.data)
     else:
@@ -65,7 +60,7 @@ def open_feeds(
     return _chosen(feeds, recipe.data)
 
 
-def _from_array(name: str, rows: Events, specs: list[InstrumentSpec], *, checked: bool) -> Feed:
+def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
     from hft.data.checks import check
 
     spec = next((s for s in specs if s.name == name), None)
@@ -75,8 +70,7 @@ def _from_array(name: str, rows: Events, specs: list[InstrumentSpec], *, checked
         raise DataError(
             f"rows of {name} must be a one-dimensional EVENT array, were {rows.dtype} {rows.shape}"
         )
-    if not checked:
-        check(rows, spec).require()
+    check(rows, spec).require()
     rows = np.ascontiguousarray(rows)
     digest = hashlib.blake2b(rows.view(np.uint8).data, digest_size=16).hexdigest()
     ends = (int(rows["ts_event"][0]), int(rows["ts_recv"][-1])) if len(rows) else (0, 0)
@@ -129,8 +123,6 @@ def _stored(config: DataConfig) -> list[Feed]:
 
         digest = source.hash(name, config.start, config.end)
         feeds.append(Feed(source.spec(name), chunks, digest, _range(source, name, config)))
-    if not feeds:
-        raise DataError(f"{config.path} holds no market data")
     return feeds
 
 

@@ -83,7 +83,7 @@ def _import(path: Path) -> Any:
     sys.path.insert(0, str(path.resolve().parent))  # a strategy may import its neighbours
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise StrategyError(f"{path} does not load: {type(error).__name__}: {error}") from error
     finally:

@@ -114,8 +114,8 @@ def read_journal(folder: Path) -> NDArray[Any]:
     """All records of a run that has ended.
 
     Raises:
-        ConfigError: the folder has no journal, or the run is still in progress.
-        DataError: the journal is cut inside a record.
+        ConfigError: the run is still in progress.
+        DataError: there is no journal, or it is cut inside a record.
     """
     require_ended(folder)
     return _read_rows(folder / JOURNAL_FILE, JOURNAL)
@@ -130,7 +130,7 @@ def read_market(folder: Path) -> NDArray[Any]:
 
 def _read_rows(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not path.is_file():
-        raise ConfigError(f"{path.parent} has no {path.name}: is it a run folder?")
+        raise DataError(f"{path.parent} has no {path.name}: is it a run folder?")
     size = path.stat().st_size
     if size % dtype.itemsize:
         raise DataError(

@@ -84,12 +84,18 @@ def test_report_json_holds_no_surprises(rich_run: RunData, tmp_path: Path) -> No
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no run\.json"):
+    with pytest.raises(DataError, match=r"not a run folder: it has no run\.json"):
+        run_data.load(tmp_path)
+    (tmp_path / "environment.json").write_text("{}")  # written before a live session starts
+    with pytest.raises(DataError, match="died before the report was written"):
         run_data.load(tmp_path)
 
 
 def test_damage_is_named(three_fills: RunData, tmp_path: Path) -> None:
     run_data.save(three_fills, tmp_path)
+    (tmp_path / "fills.parquet").write_text("garbage")
+    with pytest.raises(DataError, match=r"fills\.parquet is damaged"):
+        run_data.load(tmp_path)
     (tmp_path / "fills.parquet").unlink()
     with pytest.raises(DataError, match=r"fills\.parquet is missing"):
         run_data.load(tmp_path)

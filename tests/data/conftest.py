@@ -1,10 +1,8 @@
-"""Where market data lies, and small made-up feeds."""
+"""Small made-up feeds and captures."""
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,18 +10,7 @@ import pytest
 
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind
 
-ROOT = Path(__file__).parents[2]
-
 T0 = 1_723_161_600_000_000_000  # 2024-08-09T00:00
-
-
-@pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """Folder of real market data, never part of the repository."""
-    path = Path(os.environ.get("HFT_DATA", ROOT.parent / "shared" / "data"))
-    if not path.is_dir():
-        pytest.skip(f"no market data at {path}; set HFT_DATA")
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -206,9 +206,6 @@ def test_commands_refuse_with_the_reason(tmp_path: Path, feed) -> None:
 
 
 def test_synth_writes_a_market(tmp_path: Path) -> None:
-    core = pytest.importorskip("hft._core")
-    if not hasattr(core, "SimMarket"):
-        pytest.skip("the built core has no synthetic market")
     settings = ["--set", "symbols=A,B", "--set", "duration_s=5", "--set", "messages_per_s=200"]
     code, said = run("synth", "--store", tmp_path / "s", *settings)
     assert code == 0, said

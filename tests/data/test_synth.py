@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hft import _core
 from hft.analysis.records import Reason, Tif
 from hft.data.checks import check
 from hft.data.store import Store
 from hft.data.synth import SIM_REPORT, SynthConfig, synthesize, synthesize_chunks
 from hft.errors import ConfigError
 from hft.types import EVENT, Flag, Kind
-
-_core = pytest.importorskip("hft._core", reason="the extension module is not built")
 
 SHORT = SynthConfig(duration_s=3.0)
 START_NS = 1_704_067_200_000_000_000  # 2024-01-01

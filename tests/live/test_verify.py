@@ -133,8 +133,16 @@ def test_changed_data_are_refused(replayed, copy):
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"no environment\.json: is it a run folder"):
+    with pytest.raises(DataError, match=r"no environment\.json: is it a run folder"):
         verify_run(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["garbage", "[]", "{}"])
+def test_a_damaged_environment_is_named(replayed, copy, text):
+    folder = copy(replayed)
+    (folder / "environment.json").write_text(text)
+    with pytest.raises(DataError, match=r"environment\.json is damaged"):
+        verify_run(folder)
 
 
 # ---- damage ------------------------------------------------------------

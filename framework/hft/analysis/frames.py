@@ -221,7 +221,10 @@ def _read(path: Path) -> pl.DataFrame:
 
     if not path.is_file():
         raise DataError(f"the run folder is not whole: {path} is missing")
-    return pl.read_parquet(path)
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} is damaged: {error}") from error
 
 
 def _instrument(run: RunData, rows: NDArray[np.void]) -> pl.Series:

@@ -213,6 +213,8 @@ def _save_rows(run: RunData, folder: Path) -> None:
 def _read_facts(folder: Path) -> _Facts:
     path = folder / "run.json"
     if not path.is_file():
+        if (folder / "environment.json").is_file():
+            raise DataError(f"{folder} has no run.json: its run died before the report was written")
         raise DataError(f"{folder} is not a run folder: it has no run.json")
     try:
         facts = msgspec.json.decode(path.read_bytes(), type=_Facts)

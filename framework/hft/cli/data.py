@@ -112,8 +112,8 @@ def check(path: Path, book: bool, sequence: Any, **facts: Any) -> None:  # noqa:
 @data.command()
 @click.argument("path", type=PATH)
 @_facts
-@click.option("--start", help="ISO date or time in UTC.")
-@click.option("--end", help="ISO date or time in UTC, not included.")
+@click.option("--from", "start", help="First time, ISO, UTC.")
+@click.option("--to", "end", help="Last time, excluded.")
 @click.option("--book/--no-book", default=True, help="Follow the touch, a microsecond a row.")
 def info(path: Path, start: str | None, end: str | None, book: bool, **facts: Any) -> None:  # noqa: FBT001
     """Show what a store or a file of rows holds."""

@@ -61,7 +61,10 @@ def open_data(
     """
     path = Path(path)
     if path.is_dir():
-        return Store(path, create=False)
+        store = Store(path, create=False)
+        if not store.symbols():
+            raise DataError(f"{path} holds no market data")
+        return store
     if not path.exists():
         raise DataError(f"{path}: no such file or store folder")
     return FileData(path, spec, check=check)

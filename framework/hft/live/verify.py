@@ -60,9 +60,8 @@ def verify_run(folder: Path) -> Verification:
     """Replays a run folder and compares journals.
 
     Raises:
-        ConfigError: not a run folder, a run in progress, or code, bundle or data are not what the
-            run used.
-        DataError: the journal or the market file is damaged.
+        ConfigError: a run in progress, or code, bundle or data are not what the run used.
+        DataError: not a run folder, or a file of it is damaged.
         StrategyError: a handler raises now that did not then.
     """
     run_folder.require_ended(folder)
@@ -88,12 +87,14 @@ def verify_run(folder: Path) -> Verification:
 def _plan(folder: Path, facts: dict[str, Any]) -> Plan:
     recipe = folder / "recipe.toml"
     if not recipe.is_file():
-        raise ConfigError(f"{folder} has no recipe.toml: is it a run folder?")
+        raise DataError(f"{folder} has no recipe.toml: is it a run folder?")
     copy = folder / "strategy.py"
     if not copy.is_file():
         raise ConfigError(
             f"{folder} has no strategy.py: a strategy that was not a file cannot be verified"
         )
+    if "strategy_class" not in facts:
+        raise DataError(f"{folder}/environment.json is damaged: it names no strategy_class")
     home = Path(load_recipe(recipe).get("strategy", ""))
     with _neighbours_of(home):
         return engine.prepare(f"{copy}:{facts['strategy_class']}", recipe=recipe, model_home=home)
@@ -111,14 +112,16 @@ def _neighbours_of(home: Path) -> Iterator[None]:
 
 def _status(folder: Path) -> str:
     path = folder / "run.json"
-    return str(_json(path)["status"]) if path.is_file() else "died"
+    return str(_json(path).get("status")) if path.is_file() else "died"
 
 
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise ConfigError(f"{path.parent} has no {path.name}: is it a run folder?")
-    decoded: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-    return decoded
+        raise DataError(f"{path.parent} has no {path.name}: is it a run folder?")
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is damaged: {error}") from error
 
 
 _INPUTS = {
