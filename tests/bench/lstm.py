@@ -9,10 +9,11 @@ registers, and one reading of its weights (213 KB, more than L1 holds) from L2.
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import tempfile
 from pathlib import Path
+
+from turns import cpu
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "framework" / "core"
@@ -41,16 +42,6 @@ def measure() -> dict[str, dict[str, tuple[float, float]]]:
         isa, what, p50, p99 = line.split()
         found.setdefault(isa, {})[what] = (float(p50), float(p99))
     return found
-
-
-def cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    names = (
-        [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        if info.exists()
-        else []
-    )
-    return names[0].partition(":")[2].strip() if names else platform.processor()
 
 
 def main() -> None:

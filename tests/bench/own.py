@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from turns import cpu
+
 from hft import engine
 
 ROOT = Path(__file__).parents[2]
@@ -39,11 +41,7 @@ def main() -> None:
 
 
 def machine() -> str:
-    cpu = next(
-        (line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.machine(),
-    )
-    return f"{cpu.partition(':')[2].strip()}, Python {platform.python_version()}"
+    return f"{cpu()}, Python {platform.python_version()}"
 
 
 def first_report_s(strategy: str) -> float:

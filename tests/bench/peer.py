@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from peer_strategies import INSTRUMENTS, SPEC
-from turns import Worker
+from turns import Worker, cpu
 
 from hft.adapters.binance import BinanceCapture
 from hft.adapters.hftbacktest import EVENT_DTYPE, to_events
@@ -229,14 +229,6 @@ def machine(peer_python: str) -> str:
         f"{cpu()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; ours: Python "
         f"{platform.python_version()}; hftbacktest {peer}: Python {python}, numba {numba}\n"
     )
-
-
-def cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), "CPU")
 
 
 if __name__ == "__main__":

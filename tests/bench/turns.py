@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
@@ -44,6 +46,14 @@ class Worker:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
+
+
+def cpu() -> str:
+    """The machine's name, for the line above a table."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = (x.partition(":")[2].strip() for x in lines if x.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
 
 
 def serve(run: Callable[[str], dict[str, Any]]) -> None:

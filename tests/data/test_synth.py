@@ -22,7 +22,6 @@ from hft.types import EVENT, Flag, Kind
 
 SHORT = SynthConfig(duration_s=3.0)
 START_NS = 1_704_067_200_000_000_000  # 2024-01-01
-END_OF_TIME = 2**63 - 1
 ACK, FILL, CANCELED, CANCEL_REJECT = 1, 3, 4, 6  # SimReportKind
 
 

@@ -66,6 +66,22 @@ def test_training_learns_and_is_reproducible(rows, tmp_path):
     assert metrics["auc_up"] > 0.55
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--latency", "soon"], 2, "'soon' is not a duration"),
+        (["--units", "32,wide"], 2, "'32,wide': want whole numbers"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(arguments, code, words, capsys):
+    from hft.inference.train import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["--out", "x.bundle", *arguments])
+    assert end.value.code == code
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_too_little_data_for_the_lanes_is_said(rows):
     pytest.importorskip("keras", reason="training needs the extra [train]")
     from hft.inference.keras_fit import fit

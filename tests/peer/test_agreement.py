@@ -22,6 +22,7 @@ import pytest
 from sim import T0
 
 from hft import Strategy
+from hft.adapters.hftbacktest import EVENT_DTYPE
 from hft.analysis.records import OrderState
 from hft.engine import prepare, run_once
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Tif
@@ -40,19 +41,6 @@ PEER = {
     "cross": "fill",
     "native_replace": False,
 }
-PEER_EVENT = np.dtype(
-    [
-        ("ev", "<u8"),
-        ("exch_ts", "<i8"),
-        ("local_ts", "<i8"),
-        ("px", "<f8"),
-        ("qty", "<f8"),
-        ("order_id", "<u8"),
-        ("ival", "<i8"),
-        ("fval", "<f8"),
-    ],
-    align=True,
-)
 BY_VENUE, BY_US, IS_BUY, IS_SELL = 1 << 31, 1 << 30, 1 << 29, 1 << 28
 
 
@@ -110,7 +98,7 @@ def uncrossed_tape(rng: np.random.Generator, rows: int) -> np.ndarray:
 
 
 def as_peer(rows: np.ndarray) -> np.ndarray:
-    out = np.zeros(len(rows), PEER_EVENT)
+    out = np.zeros(len(rows), EVENT_DTYPE)
     kind = np.where(rows["kind"] == Kind.TRADE, 2, 1)
     out["ev"] = kind | BY_VENUE | BY_US | np.where(rows["side"] > 0, IS_BUY, IS_SELL)
     out["exch_ts"], out["local_ts"] = rows["ts_event"], rows["ts_recv"]

@@ -231,9 +231,6 @@ class Sim:
             Kind.CLEAR, at, side=side, price=through or 0, ref_id=0 if through is None else 1
         )
 
-    def bbo(self, side: int, price: int, lots: int, *, at: int, inst: str | None = None) -> None:
-        self._market(inst).add(Kind.BBO, at, side=side, price=price, lots=lots)
-
     def funding(self, rate_e9: int, mark: int, *, at: int, inst: str | None = None) -> None:
         self._market(inst).add(
             Kind.DATUM, at, order_id=int(Datum.FUNDING), ref_id=rate_e9, price=mark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
@@ -112,17 +113,24 @@ def _lanes(task: Task, config: TrainConfig) -> tuple[npt.NDArray[Any], ...]:
     return batches(task.inputs[cut]), batches(task.label[cut]), weight
 
 
+def require_keras() -> None:
+    """Says at once, before hours of rows are made, that training cannot run.
+
+    Raises:
+        ConfigError: the extra `[train]` is not installed.
+    """
+    if any(importlib.util.find_spec(name) is None for name in ("keras", "tensorflow")):
+        raise ConfigError("training needs Keras and TensorFlow: pip install 'hft-framework[train]'")
+
+
 def _keras(seed: int) -> Any:
+    require_keras()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    try:
-        import keras
-        import tensorflow as tf
-    except ImportError as error:
-        raise ConfigError(
-            "training needs Keras and TensorFlow: pip install 'hft-framework[train]'"
-        ) from error
+    import keras
+    import tensorflow as tf
+
     keras.utils.set_random_seed(seed)
     tf.config.experimental.enable_op_determinism()
     return keras

@@ -12,6 +12,7 @@ Needs the extra `[train]` (Keras, TensorFlow). Same seed, data and machine: same
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,12 @@ import numpy as np
 
 from hft import features as f
 from hft.durations import parse_ns
-from hft.errors import ConfigError
+from hft.errors import ConfigError, HftError
 from hft.features import Features, OnTouch
 from hft.inference.bundle import Bundle, Weights, save_bundle
 from hft.inference.card import FORMAT, Card, LayerEntry, Readout, Training, entries_of
 from hft.inference.dataset import Rows, collect
-from hft.inference.keras_fit import OUTPUTS, fit, parity, probabilities
+from hft.inference.keras_fit import OUTPUTS, fit, parity, probabilities, require_keras
 from hft.inference.scores import auc, calibration_error, correlation, log_loss, slope, temperature
 from hft.inference.task import Report, Task, TrainConfig, linear_forecast, prepare
 
@@ -172,6 +173,13 @@ def _events(args: argparse.Namespace) -> tuple[Iterator[Any], str]:
     return source.chunks(symbol, args.start_of_data, args.end_of_data), symbol
 
 
+def _layers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(units) for units in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: want whole numbers, such as 32,32") from None
+
+
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hft.inference.train", description=__doc__)
     parser.add_argument("--out", required=True, help="folder to write, NAME.bundle")
@@ -183,7 +191,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--hours", type=float, default=5.0, help="of the synthetic market")
     parser.add_argument("--start", default="2023-12-20", help="of the synthetic market")
     parser.add_argument("--seed", type=int, default=1, help="of the training")
-    parser.add_argument("--units", default="32,32", help="of the LSTM layers")
+    parser.add_argument("--units", type=_layers, default=(32, 32), help="of the LSTM layers: 32,32")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--latency", default="1ms", help="from a row to the earliest trade on it")
     return parser.parse_args(argv)
@@ -192,16 +200,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> None:
     """The command line."""
     args = _arguments(argv)
-    config = TrainConfig(
-        units=tuple(int(units) for units in args.units.split(",")),
-        latency_ns=parse_ns(args.latency),
-        epochs=args.epochs,
-        seed=args.seed,
-    )
-    chunks, data = _events(args)
-    rows = collect(chunks, INPUTS)
-    print(f"{data}: {len(rows)} rows")
-    train(rows, INPUTS, config, out=args.out, data=data)
+    try:
+        config = TrainConfig(
+            units=args.units, latency_ns=parse_ns(args.latency), epochs=args.epochs, seed=args.seed
+        )
+        require_keras()
+        chunks, data = _events(args)
+        rows = collect(chunks, INPUTS)
+        print(f"{data}: {len(rows)} rows")
+        train(rows, INPUTS, config, out=args.out, data=data)
+    except HftError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from error
 
 
 if __name__ == "__main__":
