@@ -268,6 +268,7 @@ def test_avg_price_is_nan_before_the_first_fill() -> None:
             "touch, position and orders",
         ),
         (lambda s: s.every("1s"), "on_timer"),
+        (lambda s: s.submit(BUY, 1, 99, parent=s.submit(BUY, 1, 98)), "parent_order"),
         (lambda s: s.cancel("x"), "not an order"),
         (lambda s: s.parent_order("X.SIM", BUY, 0), "positive"),
     ],
@@ -953,6 +954,19 @@ def test_parent_orders_sum_their_slices() -> None:
         1,
     )
     assert s.parent.instrument is s.listed[0]
+
+
+def test_a_flatten_on_stop_that_walks_many_levels_is_answered_to_the_last_fill() -> None:
+    class Stop(Scripted):
+        def on_stop(self) -> None:
+            self.flatten()
+
+    sim = Sim()
+    sim.strategy = Stop
+    sim.book(bids={100 - k: 1 for k in range(90)}, asks={102: 90}, at=0)
+    sim.submit(BUY, lots=90, price=102, tif=IOC, at=10)
+    sim.run()
+    assert sim.position() == 0
 
 
 def test_flatten_on_stop_leaves_no_position() -> None:

@@ -80,7 +80,7 @@ void Engine::call(F&& handler) {
 // ---- market
 // -----------------------------------------------------------------------------------------
 
-void Engine::on_row(Market& m, const Event& e, std::int64_t row, Ts) {
+void Engine::on_row(Market& m, const Event& e, std::int64_t row) {
   m.book.apply(e);
   m.row = row;
   {
@@ -761,7 +761,8 @@ void Engine::sample(Ts ts) {
     s.bid = m.book.bid();
     s.ask = m.book.ask();
     s.position = m.account.position;
-    s.equity = m.account.equity(m.inst, m.book.mid2());
+    m.sampled_mid2 = m.mark_mid2();
+    s.equity = m.account.equity(m.inst, m.sampled_mid2);
     s.fees = m.account.fees;
     s.funding = m.account.funding;
     s.instrument = m.inst.id;

@@ -82,6 +82,11 @@ struct Market {
   std::vector<Event> prints;  ///< of the packet being applied
   std::int64_t row = -1;      ///< last row applied
   Ticks seen_bid = kNoPrice, seen_ask = kNoPrice;
+  std::int64_t sampled_mid2 = kNoPrice;  ///< at the last sample with two sides
+
+  /// What the position is marked at. A side that is empty for a moment must not book the whole
+  /// position as a loss.
+  std::int64_t mark_mid2() const noexcept { return book.two_sided() ? book.mid2() : sampled_mid2; }
 };
 
 struct Parent {
@@ -106,7 +111,7 @@ class Engine {
   /// `anchor`: UTC less monotonic time, live.
   void start(Ts now, Ns anchor = 0);
   /// Rows of a packet before its last: state only.
-  void on_row(Market& m, const Event& e, std::int64_t row, Ts now);
+  void on_row(Market& m, const Event& e, std::int64_t row);
   /// After the packet's last row was given to on_row: triggers and handlers.
   void on_packet(Market& m, Ts now);
   /// Rows nobody listens to, in bulk.

@@ -139,8 +139,10 @@ class FeatureSet {
     double per_ns = 0;  // 1 / window
     double value = 0;
     Ts at = 0;
+    /// A clock that a busy strategy hears late may ask for an instant before the newest term.
     double read(Ts now) const noexcept {
-      return per_ns == 0 ? value : value * exp2_down(static_cast<double>(now - at) * per_ns);
+      return per_ns == 0 || now <= at ? value
+                                      : value * exp2_down(static_cast<double>(now - at) * per_ns);
     }
     void add(double term, Ts now) noexcept {
       value = (now == at ? value : read(now)) + term;

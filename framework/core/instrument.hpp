@@ -58,6 +58,12 @@ struct Instrument {
     return position == 0 ? 0 : (inverse ? -1 : 1) * worth_half(position, mid2);
   }
 
+  /// What longs pay shorts at a settlement, of their worth at the mark price; rounded toward zero.
+  Money funding(Lots position, Ticks mark_price, std::int64_t rate_e9) const noexcept {
+    return static_cast<Money>(static_cast<__int128>(worth(position, mark_price)) * rate_e9 /
+                              kMoneyPerUnit);
+  }
+
   Money fee(bool maker, Lots lots, Ticks price) const noexcept {
     const __int128 due = static_cast<__int128>(worth(lots, price)) * (maker ? maker_e9 : taker_e9);
     const __int128 half = kMoneyPerUnit / 2;

@@ -31,12 +31,6 @@ void stop_engine(Engine& engine, const SessionCalls& calls, Ts now) {
   }
 }
 
-/// Longs pay shorts a rate of the position's worth at the mark price; the venue gives the rate.
-Money funding_of(const Instrument& inst, const Update& u) noexcept {
-  return static_cast<Money>(static_cast<__int128>(inst.worth(u.lots, u.price)) * u.money /
-                            kMoneyPerUnit);
-}
-
 bool any_alive(Engine& engine) noexcept {
   for (const Market& m : engine.markets())
     if (!m.live.empty()) return true;
@@ -102,7 +96,7 @@ void LiveDriver::run(Ns duration_ns) {
   sharpen_naps();
   venue_.start();
   start_ = clock_.now();
-  next_sample_ = start_ - start_ % config_.sample_ns + config_.sample_ns;
+  if (config_.sample_ns > 0) next_sample_ = start_ - start_ % config_.sample_ns + config_.sample_ns;
   next_poll_ = start_ + kPollEvery;
   try {
     engine_->wake(start_);
@@ -154,9 +148,15 @@ void LiveDriver::idle(Ts now, Ts until) const {
   }
 }
 
-/// Handles one input if there is one: answers first, then market, then timers.
+/// Answers first. A timer that is due comes before the next packet, which is stamped later, as it
+/// would in replay; one for each packet, so that neither starves the other.
 bool LiveDriver::step() {
-  if (take_answer() || take_packet()) return true;
+  if (take_answer()) return true;
+  const bool fired = take_due();
+  return take_packet() || fired;
+}
+
+bool LiveDriver::take_due() {
   const Ts now = stamp();
   if (engine_->next_due() > now) return false;
   engine_->wake(now);
@@ -184,7 +184,7 @@ void LiveDriver::answer(Update u) {
     u.money = inst.fee(u.maker, u.lots, u.price);
     keep_fill(u);  // first: a handler may throw
   } else if (u.kind == Update::Kind::FUNDING) {
-    u.money = funding_of(inst, u);
+    u.money = inst.funding(u.lots, u.price, u.money);  // the venue gives the rate
   }
   engine_->wake(now);
   engine_->on_update(u, now);
@@ -220,7 +220,7 @@ void LiveDriver::give_packet() {
   engine_->journal.append({now, 0, 0, 0, rows_, rows, digest_of(packet_.data(), packet_.size()),
                            m.inst.id, RecordKind::PACKET, 0});
   engine_->wake(now);
-  for (const Event& e : packet_) engine_->on_row(m, e, rows_++, now);
+  for (const Event& e : packet_) engine_->on_row(m, e, rows_++);
   packet_.clear();
   engine_->on_packet(m, now);
   engine_->settle(engine_->now());
@@ -373,6 +373,7 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
       break;
     case RecordKind::STOP:
       if (r.a == kAbandoned) {
+        calls.silence();  // what ended it need not have been a handler
         e.abandon(r.ts, r.a);
       } else {
         stop_engine(e, calls, r.ts);
@@ -403,7 +404,7 @@ void VerifyDriver::packet(const Record& r, const Event* rows, std::size_t n_rows
   e.journal.append(r);
   e.wake(r.ts);
   for (std::size_t i = first; i < first + size; ++i)
-    e.on_row(m, rows[i], static_cast<std::int64_t>(i), r.ts);
+    e.on_row(m, rows[i], static_cast<std::int64_t>(i));
   e.on_packet(m, r.ts);
 }
 

@@ -56,6 +56,7 @@ class LiveDriver {
  private:
   void trade(Ts until);
   bool step();
+  bool take_due();
   bool take_answer();
   void answer(Update u);
   bool take_packet();

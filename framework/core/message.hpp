@@ -37,7 +37,6 @@ struct Update {
   OrderId order = 0;
   Ticks price = kNoPrice;
   Lots lots = 0;  ///< FILL: filled now; REPLACED: new total
-  Lots leaves = 0;
   double ahead = std::numeric_limits<double>::quiet_NaN();  ///< ACCEPTED, REPLACED: lots before us
   Money money = 0;                                          ///< FILL: fee; FUNDING: amount paid
   Ts ts_venue = kNoTime;

@@ -31,10 +31,11 @@ class Queue {
  public:
   explicit Queue(QueueConfig config = {}) : config_(config) {}
 
-  /// A print of `lots` at our price, of which earlier orders of ours took `taken`. Returns how many
-  /// lots of it reach us (not capped at what we have left).
+  /// A print of `lots` at our price, of which earlier orders of ours took `taken` (more than all of
+  /// it where fills are not partial). Returns how many lots of it reach us (not capped at what we
+  /// have left).
   Lots print(Order::Resting& r, Lots lots, Lots taken, Ts ts) const noexcept {
-    const double front = r.ahead - static_cast<double>(lots - taken);
+    const double front = r.ahead - static_cast<double>(std::max(lots - taken, Lots{0}));
     r.traded += lots;
     r.traded_ts = ts;
     r.ahead = std::max(front, 0.0);

@@ -24,16 +24,11 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
       is_active_(engine.markets().size()) {
   for (std::size_t v = 0; v < venues.size(); ++v) {
     entries_.push_back({Channel(venues[v].entry), {}});
-    venues_.push_back(std::make_unique<TapeVenue>(static_cast<std::uint32_t>(v),
-                                                  std::move(venues[v]), engine.orders(), fills_));
+    venues_.push_back(std::make_unique<TapeVenue>(std::move(venues[v]), engine.orders(), fills_));
     least_response_ = std::min(least_response_, venues_.back()->least_response());
     venues_.back()->watch(&horizon_, &stirred_);
   }
-  for (std::size_t i = 0; i < listings_.size(); ++i) {
-    Instrument& inst = engine.markets()[i].inst;
-    listings_[i].inst = &inst;
-    venues_[inst.venue_id]->list(listings_[i]);
-  }
+  for (std::size_t i = 0; i < listings_.size(); ++i) listings_[i].inst = &engine.markets()[i].inst;
 }
 
 void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
@@ -345,14 +340,13 @@ void ReplayDriver::apply_packet(InstrumentId inst) {
   Stream& s = streams_[inst];
   Market& m = engine_->market(inst);
   const Ts ts = s.local.ts;
-  const Ts now = std::max(ts, busy_until_);
   const Ns t0 = engine_->profile ? wall_ns() : 0;
   const Ns features = engine_->stages.features;
   bool last = false;
   while (!last && s.local.ts == ts) {  // a packet ends with LAST, or where our clock moves on
     const Event& e = *s.local.at;
     last = e.flags & LAST;
-    engine_->on_row(m, e, s.local.row(), now);
+    engine_->on_row(m, e, s.local.row());
     s.advance_local();
   }
   if (engine_->profile) book_ns += wall_ns() - t0 - (engine_->stages.features - features);
@@ -402,13 +396,17 @@ bool ReplayDriver::in_flight() const noexcept {
 
 /// The market is over; what was sent still travels, meets the last book and is answered.
 void ReplayDriver::drain() {
+  // A strategy that flattens whenever it is refused would never end; answers always do.
   const std::size_t most = 4 * engine_->orders().size() + 64;
-  for (std::size_t i = 0; i < most; ++i) {
+  for (std::size_t arrivals = 0; arrivals < most;) {
     Ts ts = kNever;
-    for (const auto& e : entries_)
-      if (!e.wire.empty()) ts = std::min(ts, e.wire.front().ts_arrive);
     for (const auto& v : venues_)
       if (!v->responses().empty()) ts = std::min(ts, v->responses().front().ts_recv);
+    for (const auto& e : entries_)
+      if (!e.wire.empty() && e.wire.front().ts_arrive <= ts) {
+        ts = e.wire.front().ts_arrive;
+        ++arrivals;
+      }
     if (ts == kNever) return;
     advance_venues(ts);
     Next next;

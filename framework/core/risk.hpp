@@ -56,7 +56,10 @@ class RiskGate {
       if (!book.live() || !book.two_sided()) return Reason::NO_REFERENCE;
       const std::int64_t mid2 = book.mid2();
       const std::int64_t away = std::abs(2 * price - mid2);
-      if (away * 10'000 > limits_.collar_bps * std::abs(mid2)) return Reason::PRICE_COLLAR;
+      // A fat finger may be far enough for the product to leave 64 bits.
+      if (static_cast<__int128>(away) * 10'000 >
+          static_cast<__int128>(limits_.collar_bps) * std::abs(mid2))
+        return Reason::PRICE_COLLAR;
     }
     if (limits_.max_messages !=
         0) {  // the oldest of the last `max_messages` must be out of the window

@@ -206,7 +206,6 @@ Update SimVenue::answer_of(const SimReport& r) {
   u.order = r.id;
   u.price = r.price;
   u.lots = r.lots;
-  u.leaves = r.leaves;
   u.ahead = r.ahead;
   u.ts_venue = r.ts;
   return u;

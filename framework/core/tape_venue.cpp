@@ -154,14 +154,12 @@ void TapeVenue::meet_book(Listing& l, const Event& e, int side, std::int64_t row
   }
 }
 
-/// Longs pay shorts a rate of the position's worth at the mark price.
 void TapeVenue::fund(Listing& l, const Event& e, std::int64_t row) {
   if (l.account.position == 0) return;
-  const __int128 due = static_cast<__int128>(l.inst->worth(l.account.position, e.price)) * e.ref_id;
   Update u{};
   u.kind = Update::Kind::FUNDING;
   u.instrument = l.inst->id;
-  u.money = static_cast<Money>(due / kMoneyPerUnit);
+  u.money = l.inst->funding(l.account.position, e.price, e.ref_id);
   u.ts_venue = e.ts_event;
   u.cause_row = row;
   l.account.funding += u.money;
@@ -380,7 +378,6 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   u.order = o.row.id;
   u.price = price;
   u.lots = lots;
-  u.leaves = o.venue.leaves();
   u.money = fee;
   u.ts_venue = ts;
   u.cause_row = row;
@@ -397,7 +394,6 @@ void TapeVenue::answer(const Command& c, Update::Kind kind, Reason reason, const
   u.order = c.order;
   u.price = o.venue.price;
   u.lots = o.venue.lots;
-  u.leaves = o.venue.live || kind == Update::Kind::REPLACED ? o.venue.leaves() : 0;
   if (kind == Update::Kind::ACCEPTED || kind == Update::Kind::REPLACED) u.ahead = o.venue.ahead;
   u.ts_venue = c.ts_arrive;
   respond(u);

@@ -34,7 +34,6 @@ struct VenueConfig {
 /// One instrument at the venue.
 struct Listing {
   Instrument* inst = nullptr;
-  const VenueConfig* config = nullptr;
   Book book;        ///< the tape
   Account account;  ///< as the venue sees it
   struct OwnLevel {
@@ -61,21 +60,14 @@ struct Listing {
 
 class TapeVenue {
  public:
-  TapeVenue(std::uint32_t venue_id, VenueConfig config, Orders& orders, std::vector<FillRow>& fills)
-      : venue_id_(venue_id),
-        config_(std::move(config)),
-        response_(config_.response),
-        orders_(&orders),
-        fills_(&fills) {}
+  TapeVenue(VenueConfig config, Orders& orders, std::vector<FillRow>& fills)
+      : config_(std::move(config)), response_(config_.response), orders_(&orders), fills_(&fills) {}
 
   /// Where the driver stops: an answer lowers `horizon` to when it reaches us, and sets `stirred`.
   void watch(Ts* horizon, bool* stirred) noexcept {
     horizon_ = horizon;
     stirred_ = stirred;
   }
-  void list(Listing& listing) { listing.config = &config_; }
-  std::uint32_t id() const noexcept { return venue_id_; }
-  const VenueConfig& config() const noexcept { return config_; }
 
   /// A tape row reaches the venue's book.
   void on_row(Listing& l, const Event& e, std::int64_t row) {
@@ -136,7 +128,6 @@ class TapeVenue {
   void respond(Update u);
   void answer(const Command& c, Update::Kind kind, Reason reason, const Order& o);
 
-  std::uint32_t venue_id_;
   VenueConfig config_;
   Queue queue_{config_.queue};
   Channel response_;

@@ -56,7 +56,7 @@ struct Bench {
     e.ref_id = ref;
     e.ts_event = e.ts_recv = ts;
     e.flags = last ? 7 : 3;
-    engine.on_row(market(), e, rows++, ts);
+    engine.on_row(market(), e, rows++);
     if (!last) return;
     engine.on_packet(market(), ts);
     engine.settle(ts);
@@ -68,14 +68,13 @@ struct Bench {
   Order& submit(Lots lots = 10, Ticks price = 100) {
     return engine.submit(0, BUY, lots, price, Tif::GTC, 0, 0);
   }
-  void answer(Order& o, Update::Kind kind, Ticks price = 0, Lots lots = 0, Lots leaves = 0,
+  void answer(Order& o, Update::Kind kind, Ticks price = 0, Lots lots = 0,
               Reason why = Reason::NONE) {
     Update u{};
     u.kind = kind;
     u.order = o.row.id;
     u.price = price;
     u.lots = lots;
-    u.leaves = leaves;
     u.reason = why;
     u.ts_venue = u.ts_recv = ++now;
     engine.on_update(u, now);
@@ -99,14 +98,14 @@ TEST_CASE("states of an order that rests, trades and ends") {
   CHECK(b.open() == 10);
   b.answer(o, K::ACCEPTED);
   CHECK(o.row.state == OrderState::NEW);
-  b.answer(o, K::FILL, 100, 4, 6);
+  b.answer(o, K::FILL, 100, 4);
   CHECK(o.row.state == OrderState::PARTIALLY_FILLED);
   CHECK(b.open() == 6);
   CHECK(b.market().account.position == 4);
   b.engine.cancel(o);
   CHECK(o.row.state == OrderState::PENDING_CANCEL);
   CHECK_FALSE(b.engine.cancel(o));
-  b.answer(o, K::FILL, 100, 1, 5);
+  b.answer(o, K::FILL, 100, 1);
   CHECK(o.row.state == OrderState::PENDING_CANCEL);  // the cancel still flies
   b.answer(o, K::CANCELED);
   CHECK(o.row.state == OrderState::CANCELED);
@@ -121,7 +120,7 @@ TEST_CASE("a cancel that lost its race is answered late and changes nothing") {
   Order& o = b.submit();
   b.answer(o, K::ACCEPTED);
   b.engine.cancel(o);
-  b.answer(o, K::FILL, 100, 10, 0);
+  b.answer(o, K::FILL, 100, 10);
   CHECK(o.row.state == OrderState::FILLED);
   const auto heard = b.port.states.size();
   b.answer(o, K::CANCEL_REJECTED);
@@ -137,13 +136,13 @@ TEST_CASE("exposure counts the larger of what stands and what is asked while a r
   b.engine.replace(o, 101, 20);
   CHECK(b.open() == 20);
   CHECK(o.row.price == 100);  // as confirmed
-  b.answer(o, K::REPLACE_REJECTED, 0, 0, 10, Reason::WOULD_CROSS);
+  b.answer(o, K::REPLACE_REJECTED, 0, 0, Reason::WOULD_CROSS);
   CHECK(b.open() == 10);
   CHECK(o.row.lots == 10);
   CHECK(o.row.state == OrderState::NEW);
   b.engine.replace(o, 101, 4);
   CHECK(b.open() == 10);
-  b.answer(o, K::REPLACED, 101, 4, 4);
+  b.answer(o, K::REPLACED, 101, 4);
   CHECK(b.open() == 4);
   CHECK(o.row.price == 101);
   CHECK(o.row.lots == 4);
@@ -153,11 +152,11 @@ TEST_CASE("a fill that fills what was left of a smaller size ends the order") {
   Bench b;
   Order& o = b.submit();
   b.answer(o, K::ACCEPTED);
-  b.answer(o, K::FILL, 100, 4, 6);
+  b.answer(o, K::FILL, 100, 4);
   b.engine.replace(o, 100, 6);
-  b.answer(o, K::REPLACED, 100, 6, 2);
+  b.answer(o, K::REPLACED, 100, 6);
   CHECK(o.row.state == OrderState::PARTIALLY_FILLED);
-  b.answer(o, K::FILL, 100, 2, 0);
+  b.answer(o, K::FILL, 100, 2);
   CHECK(o.row.state == OrderState::FILLED);
   CHECK(b.open() == 0);
 }
@@ -204,7 +203,7 @@ TEST_CASE("a quote stops at the touch, moves by replace and never doubles") {
   CHECK(b.engine.orders().size() == 1);  // in flight: it waits
   b.answer(o, K::ACCEPTED);
   CHECK(o.row.state == OrderState::PENDING_REPLACE);
-  b.answer(o, K::REPLACED, 99, 5, 5);
+  b.answer(o, K::REPLACED, 99, 5);
   const auto sent = b.engine.outbox.size();
   b.engine.ladder(0, BUY, 99.0, 1, 1, 5);
   CHECK(b.engine.outbox.size() == sent);
@@ -258,4 +257,19 @@ TEST_CASE("the same inputs leave the same journal") {
   const auto one = play(), two = play();
   REQUIRE(one.size() == two.size());
   CHECK(std::memcmp(one.data(), two.data(), one.size() * sizeof(Record)) == 0);
+}
+
+TEST_CASE("a side that is empty for a moment does not book the position as a loss") {
+  Bench b;
+  b.touch(99, 101);
+  Order& o = b.submit();
+  b.answer(o, Update::Kind::ACCEPTED);
+  b.answer(o, Update::Kind::FILL, 100, 10);
+  b.engine.sample(1);
+  b.row(Kind::LEVEL, SELL, 101, 0, 2);
+  b.engine.sample(2);
+  REQUIRE(b.engine.samples.size() == 2);
+  CHECK(b.engine.samples[0].equity == 0);
+  CHECK(b.engine.samples[1].ask == kNoPrice);
+  CHECK(b.engine.samples[1].equity == 0);
 }

@@ -148,3 +148,13 @@ TEST_CASE("smooth math agrees with libm") {
   CHECK(log_one_plus(0) == 0.0);
   CHECK(signed_log(-1.0) == -signed_log(1.0));
 }
+
+TEST_CASE("a clock that a busy strategy hears late reads windows fed since") {
+  constexpr Ns kMs = 1'000'000;
+  Fed f({spec(FeatureKind::OFI, 1, 10 * kMs)}, {Trigger::Kind::CLOCK, false, 100 * kMs});
+  f.two_sided(kStart);
+  const Ts due = f.features.next_clock();
+  f.feed(row(Kind::LEVEL, BUY, 100, 9, due + 30 * kMs));
+  REQUIRE(f.features.on_clock(f.book, due));
+  CHECK(f.features.row()[0] == 3.0);
+}

@@ -64,6 +64,7 @@ TEST_CASE("the collar is a distance from our mid, and needs one") {
   CHECK(gate.check_new({}, book, BUY, kNoPrice, 1, 0) ==
         Reason::NONE);  // a market order has no price to judge
   CHECK(gate.check_new({}, Book{}, BUY, 10'000, 1, 0) == Reason::NO_REFERENCE);
+  CHECK(gate.check_new({}, touch(99, 101), BUY, 900'000'000'000'000, 1, 0) == Reason::PRICE_COLLAR);
 }
 
 TEST_CASE("the message rate is a sliding window, and refusals do not count") {

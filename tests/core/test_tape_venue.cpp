@@ -8,11 +8,10 @@ namespace {
 
 /// One instrument at one venue, without a driver: rows and commands by hand, answers as they come.
 struct Bench {
-  explicit Bench(VenueConfig config = {}) : venue(0, std::move(config), orders, fills) {
+  explicit Bench(VenueConfig config = {}) : venue(std::move(config), orders, fills) {
     inst.tick = inst.lot = 1;
     inst.validate();
     listing.inst = &inst;
-    venue.list(listing);
     venue.watch(&horizon, &stirred);
   }
 
@@ -82,7 +81,6 @@ TEST_CASE("answers of books that ran in turn are put in order") {
   Instrument second = b.inst;
   second.id = 1;
   other.inst = &second;
-  b.venue.list(other);
   b.level(BUY, 100, 10, 0);
   Order& first = b.send(BUY, 101, 5, 0);
   Order& later = b.orders.add();

@@ -16,7 +16,7 @@ void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, T
                 std::int64_t warm_up_rows, bool publish_rows);
 void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
                nb::dict outputs, nb::dict columns);
-nb::dict results_of(const Engine& engine, const std::vector<FillRow>& fills);
+nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills);
 
 namespace {
 
@@ -25,18 +25,6 @@ using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::dev
 SessionCalls calls_of(Session& s) {
   return {[&s] { s.start(); }, [&s] { s.stop(); }, [&s] { s.wants = 0; }};
 }
-
-/// The session holds the strategy for the time of a run only.
-class Attached {
- public:
-  Attached(Session& session, nb::object strategy) : session_(session) { session_.attach(strategy); }
-  ~Attached() { session_.detach(); }
-  Attached(const Attached&) = delete;
-  Attached& operator=(const Attached&) = delete;
-
- private:
-  Session& session_;
-};
 
 /// A session against the simulated venue.
 struct LiveSim {

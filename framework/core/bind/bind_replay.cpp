@@ -45,7 +45,7 @@ class Replay {
 
   /// `chunks`: an iterator of EVENT arrays viewed as int64 (n, 8).
   void add_stream(InstrumentId inst, nb::object chunks) {
-    auto held = std::make_shared<std::deque<nb::object>>();
+    auto held = std::make_shared<std::deque<Words>>();  // not the arrays: a cast may have copied
     auto next = [chunks, held](Chunk& chunk) {
       for (;;) {
         PyObject* item = PyIter_Next(chunks.ptr());
@@ -58,7 +58,7 @@ class Replay {
         if (words.shape(1) != 8)
           throw DataError("a chunk must be EVENT rows viewed as int64 with shape (n, 8)");
         if (words.shape(0) == 0) continue;
-        held->push_back(array);
+        held->push_back(words);
         chunk.rows = reinterpret_cast<const Event*>(words.data());
         chunk.size = words.shape(0);
         return true;
@@ -68,7 +68,7 @@ class Replay {
   }
 
   void run(nb::object strategy, nb::object poll) {
-    session->attach(strategy);
+    const Attached attached(*session, strategy);
     driver->on_start = [this] { session->start(); };
     driver->on_stop = [this] { session->stop(); };
     driver->poll = [poll](std::int64_t rows, Ts now) {
@@ -79,10 +79,6 @@ class Replay {
       }
       return poll.is_none() || nb::cast<bool>(poll(rows, now));
     };
-    struct Detach {
-      Session& s;
-      ~Detach() { s.detach(); }
-    } const detach{*session};
     driver->run();
   }
 
@@ -121,15 +117,14 @@ void set_model(Session& s, std::uint32_t model, const std::string& name, const s
   s.row_names[model] = columns;
 }
 
-nb::dict results_of(const Engine& const_engine, const std::vector<FillRow>& fills) {
-  auto& engine = const_cast<Engine&>(const_engine);
+nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
   nb::dict out;
   std::vector<OrderRow> rows;
   rows.reserve(engine.orders().size());
   for (OrderId id = 1; id <= engine.orders().size(); ++id) {
-    rows.push_back(engine.orders()[id].row);
-    if (engine.orders()[id].alive() && rows.back().reason == Reason::NONE)
-      rows.back().reason = Reason::END_OF_RUN;
+    const Order& order = engine.orders()[id];
+    rows.push_back(order.row);
+    if (order.alive() && order.row.reason == Reason::NONE) rows.back().reason = Reason::END_OF_RUN;
   }
   out["orders"] = bytes_of(rows.data(), rows.size() * sizeof(OrderRow));
   out["fills"] = bytes_of(fills.data(), fills.size() * sizeof(FillRow));

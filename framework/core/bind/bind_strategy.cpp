@@ -96,6 +96,23 @@ const Signal* cause_of(nb::handle cause, Signal& scratch) {
   return &scratch;
 }
 
+struct ParentHandle {
+  std::shared_ptr<Session> session;
+  std::uint32_t id;
+  const Parent& parent() const { return session->engine->parents()[id]; }
+};
+
+std::uint32_t parent_of(Session& run, nb::handle parent) {
+  if (parent.is_none()) return 0;
+  if (!nb::isinstance<ParentHandle>(parent))
+    raise_error("OrderError", "parent must come from parent_order(), was " +
+                                  std::string(nb::repr(parent).c_str()));
+  const auto& handle = nb::cast<const ParentHandle&>(parent);
+  if (handle.session.get() != &run)
+    raise_error("OrderError", "this parent order belongs to another run");
+  return handle.id;
+}
+
 nb::object submit(StrategyBase& s, InstrumentId inst, Code side, Lots lots, nb::handle price,
                   Code tif, const std::string& tag, nb::handle cause, nb::handle parent) {
   Session& run = s.run();
@@ -104,9 +121,9 @@ nb::object submit(StrategyBase& s, InstrumentId inst, Code side, Lots lots, nb::
     raise_error("OrderError", "unknown time in force " + std::to_string(tif.value));
   Signal scratch;
   const Ticks ticks = price.is_none() ? kNoPrice : whole_ticks(price);
-  const std::uint32_t parent_id = parent.is_none() ? 0 : nb::cast<std::uint32_t>(parent.attr("id"));
-  Order& o = run.engine->submit(inst, checked_side(side), lots, ticks, static_cast<Tif>(tif.value),
-                                run.engine->tag_id(tag), parent_id, cause_of(cause, scratch));
+  Order& o =
+      run.engine->submit(inst, checked_side(side), lots, ticks, static_cast<Tif>(tif.value),
+                         run.engine->tag_id(tag), parent_of(run, parent), cause_of(cause, scratch));
   return run.handle_of(o);
 }
 
@@ -186,12 +203,6 @@ nb::object add_timer(Session& run, std::uint32_t id, nb::object fn, nb::args arg
   if (nb::len(args) > 0) run.timers[id].args = args;
   return nb::cast(TimerHandle{run.shared_from_this(), id});
 }
-
-struct ParentHandle {
-  std::shared_ptr<Session> session;
-  std::uint32_t id;
-  const Parent& parent() const { return session->engine->parents()[id]; }
-};
 
 }  // namespace
 

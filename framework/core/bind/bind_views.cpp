@@ -403,7 +403,7 @@ void init_views(nb::module_& m) {
           "equity",
           [](const PositionView& p) {
             return static_cast<double>(
-                       p.market->account.equity(p.market->inst, p.market->book.mid2())) *
+                       p.market->account.equity(p.market->inst, p.market->mark_mid2())) *
                    1e-9;
           },
           "Cash plus the position at the mid, after fees and funding [currency].")

@@ -45,6 +45,9 @@ void Session::attach(nb::object strategy) {
 }
 
 void Session::detach() {
+  // A handler that threw left its view alive.
+  if (row_view_.is_valid()) nb::cast<RowView&>(row_view_).alive = false;
+  if (signal_view_.is_valid()) nb::cast<SignalView&>(signal_view_).alive = false;
   for (nb::object* o : {&strategy_, &on_start_, &on_stop_, &on_ready_, &on_book_, &on_trade_,
                         &on_bar_, &on_features_, &on_signal_, &on_data_, &on_order_, &on_fill_,
                         &on_gap_, &on_timer_, &row_view_, &signal_view_})

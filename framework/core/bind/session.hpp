@@ -163,6 +163,20 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   nb::object row_view_, signal_view_;
 };
 
+/// The session holds the strategy for the time of a run only.
+class Attached {
+ public:
+  Attached(Session& session, nb::object strategy) : session_(session) {
+    session_.attach(std::move(strategy));
+  }
+  ~Attached() { session_.detach(); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+ private:
+  Session& session_;
+};
+
 void init_views(nb::module_& m);
 
 }  // namespace hft
