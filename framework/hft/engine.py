@@ -160,8 +160,12 @@ def _absolute(tables: dict[str, Any]) -> None:
 
 
 def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Path | None]:
-    if isinstance(strategy, type):
+    from hft.strategy import Strategy
+
+    if isinstance(strategy, type) and issubclass(strategy, Strategy):
         return strategy, None
+    if not isinstance(strategy, str | Path):
+        raise StrategyError(f"strategy is {strategy!r}: want a file or a Strategy class")
     file, name = split_class(str(strategy))
     return load_strategy(file, name), file
 
@@ -171,6 +175,8 @@ def _tables(
 ) -> tuple[dict[str, Any], str]:
     if isinstance(recipe, Mapping):
         return msgspec.json.decode(msgspec.json.encode(recipe)), "recipe"
+    if not (recipe is None or isinstance(recipe, str | Path)):
+        raise ConfigError(f"recipe is {recipe!r}: want a TOML file or its tables")
     path = Path(recipe) if recipe is not None else recipe_beside(file) if file else None
     return (load_recipe(path), str(path)) if path else ({}, "recipe")
 
@@ -207,8 +213,9 @@ def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[Source
 def _own_features(cls: type[Strategy], params: Any) -> Features | None:
     from hft.features import Features
 
+    strategy = _made(cls)
     try:
-        features = cls().inputs(params)
+        features = strategy.inputs(params)
     except HftError:
         raise
     except Exception as error:
@@ -292,10 +299,7 @@ def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay"
 
 def new_strategy(plan: Plan) -> Strategy:
     """A fresh strategy object with its parameters and seed."""
-    try:
-        strategy = plan.strategy()
-    except Exception as error:
-        raise StrategyError(f"{plan.strategy.__name__} cannot be made: {error}") from error
+    strategy = _made(plan.strategy)
     strategy.params = plan.params
     strategy.seed = plan.recipe.seed
     if plan.recipe.state:
@@ -304,6 +308,16 @@ def new_strategy(plan: Plan) -> Strategy:
             strategy.on_load(state)
         except Exception as error:
             raise StrategyError(f"on_load: {type(error).__name__}: {error}") from error
+    return strategy
+
+
+def _made(cls: type[Strategy]) -> Strategy:
+    try:
+        strategy = cls()
+    except Exception as error:
+        raise StrategyError(f"{cls.__name__} cannot be made: {error}") from error
+    if not hasattr(strategy, "log"):
+        raise StrategyError(f"{cls.__name__}.__init__ must call super().__init__()")
     return strategy
 
 

@@ -66,9 +66,10 @@ def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
     spec = next((s for s in specs if s.name == name), None)
     if spec is None:
         raise ConfigError(f"no InstrumentSpec for {name}; specs are for {[s.name for s in specs]}")
-    if rows.dtype != EVENT or rows.ndim != 1:
+    if not isinstance(rows, np.ndarray) or rows.dtype != EVENT or rows.ndim != 1:
+        was = getattr(rows, "dtype", type(rows).__name__)
         raise DataError(
-            f"rows of {name} must be a one-dimensional EVENT array, were {rows.dtype} {rows.shape}"
+            f"rows of {name} must be a one-dimensional EVENT array, were {was} {np.shape(rows)}"
         )
     check(rows, spec).require()
     rows = np.ascontiguousarray(rows)

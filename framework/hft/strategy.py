@@ -80,7 +80,10 @@ class Strategy(StrategyBase):
         owner = next(c for c in cls.__mro__ if "params" in inspect.get_annotations(c))
         hint = inspect.get_annotations(owner)["params"]
         if isinstance(hint, str):  # the file uses `from __future__ import annotations`
-            hint = eval(hint, vars(sys.modules[owner.__module__]))
+            try:
+                hint = eval(hint, vars(sys.modules[owner.__module__]))
+            except NameError as error:
+                raise ConfigError(f"{cls.__name__}.params: {error}") from error
         if not (isinstance(hint, type) and issubclass(hint, Params)):
             raise ConfigError(
                 f"{cls.__name__}.params must be annotated with a Params class, was {hint!r}"

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from hft.adapters.hftbacktest import to_events
+from hft.adapters.hftbacktest import EVENT_DTYPE, to_events
 from hft.cli.data import data as command
 from hft.data import Store, open_data
 from hft.data.files import to_table
@@ -99,7 +99,6 @@ def test_check_finds_rows_that_are_not_those_written(paths, spec) -> None:
 
 
 def test_hftbacktest_rows_are_converted_on_the_way(tmp_path: Path, spec) -> None:
-    from hft.adapters.hftbacktest import EVENT_DTYPE
 
     rows = np.zeros(10, EVENT_DTYPE)
     rows["ev"], rows["px"], rows["qty"] = 0xE0000001, 100.0, 1.0
@@ -195,6 +194,10 @@ def test_commands_refuse_with_the_reason(tmp_path: Path, feed) -> None:
     code, said = run("import", "csv", tmp_path / "f.npy", "--store", tmp_path / "s")
     assert code == 2
     assert "--map" in said
+    facts = ("--symbol=F", "--venue=V", "--tick=0.1", "--lot=0.001", "--store", tmp_path / "s")
+    np.save(tmp_path / "h.npy", np.zeros(1, EVENT_DTYPE))
+    code, said = run("import", "hftbacktest", *[tmp_path / "h.npy"] * 2, "--overwrite", *facts)
+    assert (code, "one hftbacktest file at a time" in said) == (2, True)
     code, said = run("import", "xml", tmp_path / "f.npy", "--store", tmp_path / "s")
     assert (code, "want one of hftbacktest" in said) == (2, True)
     code, said = run("check", tmp_path / "f.npy", "--tick", 0.1, "--lot", 0.001)

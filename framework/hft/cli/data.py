@@ -72,7 +72,13 @@ def import_(
     names = ("symbol", "venue", "tick", "lot", "currency", "multiplier", "inverse")
     facts = {name: options.pop(name) for name in names}
     target = Store(store)
-    for source in open_sources(form, list(files), facts=facts, columns=columns, repair=repair):
+    sources = open_sources(form, list(files), facts=facts, columns=columns, repair=repair)
+    if options["overwrite"] and len(sources) > 1:
+        raise click.UsageError(
+            f"--overwrite takes one {form} file at a time, was given {len(sources)}: a later one "
+            "would replace the days of an earlier one."
+        )
+    for source in sources:
         with progress(source.name) as tick:
             done = import_source(source, target, repair=repair, tick=tick, **options)
         _say_imported(done, getattr(source, "inferred", []))
