@@ -119,7 +119,8 @@ def project_strategy(folder: Path | None = None) -> str:
     for place in (start, *start.parents):
         path = place / "pyproject.toml"
         if path.is_file():
-            strategy = load_recipe(path).get("tool", {}).get("hft", {}).get("strategy")
+            settings = load_recipe(path).get("tool", {}).get("hft")
+            strategy = settings.get("strategy") if isinstance(settings, dict) else None
             if not isinstance(strategy, str):
                 raise ConfigError(
                     f"{path} has no [tool.hft] strategy: name a file there, or give it as argument"

@@ -102,6 +102,13 @@ def test_a_reader_that_has_enough_is_no_traceback(hft: Hft, home: Path) -> None:
     report.wait(timeout=30)
 
 
+def test_a_reader_that_has_enough_does_not_cost_the_run_folder(home: Path) -> None:
+    piped = '"$0" -m hft backtest strategies/join_bid.py | true'
+    subprocess.run(["bash", "-c", piped, sys.executable], cwd=home, timeout=60, check=True)
+    (folder,) = (home / "backtests" / "runs").iterdir()
+    assert (folder / "run.json").is_file()
+
+
 def test_ctrl_c_leaves_a_marked_partial_report(home: Path) -> None:
     command = [sys.executable, "-m", "hft", "backtest", "strategies/join_bid.py"]
     run = subprocess.Popen(
@@ -149,6 +156,17 @@ def test_a_failing_handler_ends_with_3_and_a_marked_report(hft: Hft, home: Path)
     assert "ZeroDivisionError" in done.stderr
     assert "join_bid.py" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert "PARTIAL" in done.stdout
+
+
+def test_sys_exit_in_a_handler_is_a_failure_too(hft: Hft, home: Path) -> None:
+    strategy = home / "strategies" / "join_bid.py"
+    strategy.write_text(
+        strategy.read_text() + "\n    def on_fill(self, fill): raise SystemExit(7)\n"
+    )
+    done = hft("backtest", "strategies/join_bid.py")
+    assert done.returncode == 3
+    assert "SystemExit: 7" in done.stderr
     assert "PARTIAL" in done.stdout
 
 

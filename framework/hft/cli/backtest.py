@@ -78,11 +78,12 @@ def backtest(
     except BaseException:
         folder.rmdir()
         raise
-    terminal.show(Report(outcome.run).figures, Console())  # before a full disk can hide them
     try:
         run_folder.write_outcome(folder, plan, outcome)
     except OSError as error:
         raise OSError(error.errno, error.strerror, error.filename or str(folder)) from error
+    finally:  # a full disk must not hide the figures, nor a closed pipe cost the run folder
+        terminal.show(Report(outcome.run).figures, Console())
     click.echo(f"run folder: {folder}\npage:       {folder / 'report.html'}")
     if outcome.run.status == "failed":
         click.echo(f"error: {outcome.run.error}", err=True)
