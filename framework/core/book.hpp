@@ -1,5 +1,5 @@
 /// A price-level book of one instrument: two mirrored ladders, the state that says whether it can
-/// be believed, and the last print. Both the venue's book and ours are of this type; only the clock
+/// be believed, and the last price. Both the venue's book and ours are of this type; only the clock
 /// that moves them differs.
 #pragma once
 #include "event.hpp"
@@ -53,8 +53,6 @@ class Book {
     switch (e.kind) {
       case Kind::TRADE:
         last_price = e.price;
-        last_lots = e.qty;
-        last_side = e.side;
         break;
       case Kind::CLEAR:
         clear(e);
@@ -84,10 +82,8 @@ class Book {
 
   BookState state = BookState::EMPTY;
   Trading trading = Trading::OPEN;
-  std::int8_t last_side = 0;
   Ts ts_event = kNoTime, ts_recv = kNoTime;  ///< of the last whole packet
   Ticks last_price = kNoPrice;
-  Lots last_lots = 0;
 
  private:
   void clear(const Event& e) {

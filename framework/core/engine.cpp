@@ -143,11 +143,9 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
     record(RecordKind::ROW, now, m.inst.id, 0, 0, 0, digest(row.data(), row.size()), s.model);
     if (s.network) infer(m, s, now);
     if (s.publish_rows) {
-      row_market_ = &m;
       row_source_ = &s;
       call([&] { port_->on_features(m.inst.id); });
       row_source_ = nullptr;
-      row_market_ = nullptr;
     }
     if (!m.ready) unsettled_ = true;
   }
@@ -210,7 +208,7 @@ void Engine::settle(Ts now) {
     bool warm = m.book.live() && m.book.two_sided();
     for (const Source& s : m.sources) warm = warm && s.features->warm() && s.rows >= s.warm_up_rows;
     if (!warm) {
-      if (m.sources.empty()) unsettled_ = true;
+      if (m.sources.empty() || m.gap_open) unsettled_ = true;  // to see the book come back
       continue;
     }
     m.ready = true;
@@ -423,7 +421,6 @@ bool Engine::replace(Order& o, Ticks price, Lots lots) {
     return false;
   }
   o.asked_price = price;
-  o.asked_lots = lots;
   ++o.requests;
   ++o.row.replaces;
   o.row.state = OrderState::PENDING_REPLACE;

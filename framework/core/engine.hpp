@@ -169,9 +169,8 @@ class Engine {
   const std::vector<std::string>& tags() const noexcept { return tags_; }
   RiskGate& risk() noexcept { return risk_; }
   bool wants_packets() const noexcept { return wants_packets_; }
-  const Signal* signal() const noexcept { return signal_; }    ///< during on_signal
-  Market* row_market() const noexcept { return row_market_; }  ///< during on_features
-  const Source* row_source() const noexcept { return row_source_; }
+  const Signal* signal() const noexcept { return signal_; }          ///< during on_signal
+  const Source* row_source() const noexcept { return row_source_; }  ///< during on_features
   void sample(Ts ts);
   std::vector<SampleRow> samples;
   std::vector<Ns> feed_latency;  ///< of a thinned choice of packets
@@ -252,7 +251,6 @@ class Engine {
   Ts now_ = kNoTime;
   bool wants_packets_ = false, has_clocks_ = false, unsettled_ = true;
   const Signal* signal_ = nullptr;
-  Market* row_market_ = nullptr;
   const Source* row_source_ = nullptr;
   Market* cause_market_ = nullptr;  // whose packet, features or signal the handler answers
 };

@@ -118,7 +118,6 @@ class FeatureSet {
   void reset();
 
   std::size_t size() const noexcept { return specs_.size(); }
-  const std::vector<FeatureSpec>& specs() const noexcept { return specs_; }
   const Trigger& trigger() const noexcept { return trigger_; }
 
  private:

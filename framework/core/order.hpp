@@ -15,9 +15,8 @@ struct Order {
                    ///< the venue
   // ours
   Ticks asked_price = kNoPrice;  ///< of the last replace in flight
-  Lots asked_lots = 0;
-  Lots reserved = 0;           ///< lots that exposure counts for it
-  std::uint16_t requests = 0;  ///< cancels and replaces in flight
+  Lots reserved = 0;             ///< lots that exposure counts for it
+  std::uint16_t requests = 0;    ///< cancels and replaces in flight
   bool acknowledged = false;
   bool cancelling = false;
   bool quoted = false;  ///< kept by a target verb

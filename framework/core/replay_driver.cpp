@@ -53,7 +53,7 @@ void ReplayDriver::run() {
   next_sample_ =
       config_.sample_ns > 0 ? start_ - start_ % config_.sample_ns + config_.sample_ns : kNever;
   handle(start_, [&] {
-    engine_->start(engine_->now() == kNoTime ? start_ : engine_->now());
+    engine_->start(engine_->now());
     if (on_start) on_start();
   });
   end_ = start_;

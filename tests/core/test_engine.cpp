@@ -273,3 +273,21 @@ TEST_CASE("a side that is empty for a moment does not book the position as a los
   CHECK(b.engine.samples[1].ask == kNoPrice);
   CHECK(b.engine.samples[1].equity == 0);
 }
+
+TEST_CASE("a second gap is told even before the features are warm again") {
+  Bench b;
+  FeatureSpec slow;
+  slow.kind = FeatureKind::OFI;
+  slow.window_ns = 1'000;
+  Source source;
+  source.features = std::make_unique<FeatureSet>(std::vector<FeatureSpec>{slow}, Trigger{});
+  b.engine.add_source(0, std::move(source));
+  for (const Ts ts : {0, 10}) {
+    b.touch(99, 101, ts);
+    b.row(Kind::STATUS, 0, 0, 0, ts + 1, static_cast<std::int64_t>(Trading::GAP));
+    b.row(Kind::SNAPSHOT_BEGIN, 0, 0, 0, ts + 2, 0, false);
+    b.row(Kind::SNAPSHOT_END, 0, 0, 0, ts + 2);
+  }
+  CHECK(b.port.gaps == 2);
+  CHECK(b.engine.counters.gaps == 2);
+}

@@ -8,28 +8,22 @@
 #include <cstring>
 #include <utility>
 
-#include "../errors.hpp"
 #include "../features.hpp"
+#include "session.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace nanobind::literals;
 
 namespace hft {
 
 namespace {
-
-[[noreturn]] void raise(const char* error, const std::string& why) {
-  const nb::object type = nb::module_::import_("hft.errors").attr(error);
-  PyErr_SetString(type.ptr(), why.c_str());
-  throw nb::python_error();
-}
 
 /// What Python's update function sees: alive during the call only.
 struct BoundOwnRow {
   const OwnRow* row = nullptr;
 
   const OwnRow& live() const {
-    if (row == nullptr) raise("OrderError", "a feature's row is used after its update returned");
+    if (row == nullptr)
+      raise_error("OrderError", "a feature's row is used after its update returned");
     return *row;
   }
 };
@@ -69,8 +63,8 @@ class PythonFeature final : public OwnFeature {
   };
 
   [[noreturn]] void refuse(const std::string& why, const nb::object& result) const {
-    raise("StrategyError", "feature '" + name_ + "' " + why + ", returned " +
-                               nb::cast<std::string>(nb::repr(result)));
+    raise_error("StrategyError", "feature '" + name_ + "' " + why + ", returned " +
+                                     nb::cast<std::string>(nb::repr(result)));
   }
 
   nb::object update_, initial_, state_, view_;

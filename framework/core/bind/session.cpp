@@ -70,6 +70,15 @@ void Session::call(const nb::object& method, nb::object argument) {
   finish(result);
 }
 
+void Session::call(const nb::object& method) {
+  if (!method.is_valid()) return;
+  acting = true;
+  PyObject* result = PyObject_CallNoArgs(method.ptr());
+  acting = false;
+  expire_views();
+  finish(result);
+}
+
 void Session::finish(PyObject* result) {
   if (result == nullptr) {
     handler_failed = true;
@@ -126,24 +135,6 @@ InstrumentId Session::id_of(nb::handle inst) const {
   }
   raise_error("OrderError",
               "no such instrument in this run: " + std::string(nb::repr(inst).c_str()));
-}
-
-void Session::start() {
-  if (!on_start_.is_valid()) return;
-  acting = true;
-  PyObject* result = PyObject_CallNoArgs(on_start_.ptr());
-  acting = false;
-  expire_views();
-  finish(result);
-}
-
-void Session::stop() {
-  if (!on_stop_.is_valid()) return;
-  acting = true;
-  PyObject* result = PyObject_CallNoArgs(on_stop_.ptr());
-  acting = false;
-  expire_views();
-  finish(result);
 }
 
 void Session::on_trade(const Event& print) {

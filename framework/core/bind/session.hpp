@@ -119,8 +119,8 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   void on_fill(Order& order, const Update& fill) override;
   void on_gap(InstrumentId inst) override;
   void on_timer(std::uint32_t timer) override;
-  void start();
-  void stop();
+  void start() { call(on_start_); }
+  void stop() { call(on_stop_); }
 
   nb::object book(InstrumentId inst);
   nb::object position(InstrumentId inst);
@@ -151,6 +151,7 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
 
  private:
   void call(const nb::object& method, nb::object argument);
+  void call(const nb::object& method);
   void finish(PyObject* result);
   void expire_views();
 
