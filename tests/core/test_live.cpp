@@ -340,6 +340,29 @@ TEST_CASE(
   CHECK(s.differences(again, {[] {}, [] {}, {}}, fresh) == 0);
 }
 
+TEST_CASE("a session that ends for another reason than a handler's replays as well") {
+  Session s;
+  const auto trading = [](Desk& desk, Engine& e) {
+    desk.book = [&e](InstrumentId i) {
+      if (e.market(i).live.empty()) e.submit(i, BUY, 1, kNoPrice, Tif::IOC, 0, 0);
+    };
+    desk.fill = [&e](Order& o, const Update&) {
+      if (o.row.side == BUY) e.submit(o.row.instrument, SELL, 1, kNoPrice, Tif::IOC, 0, 0);
+    };
+  };
+  trading(s.desk, *s.engine);
+  s.driver->poll = [&] {  // while a buy is on its way: its fill comes after the end
+    const auto& live = s.engine->market(0).live;
+    if (s.engine->counters.packets > 100 && !live.empty() && live.back()->row.side == BUY)
+      throw std::runtime_error("not the handler's");
+  };
+  CHECK_THROWS_WITH(s.driver->run(5'000 * kMs), "not the handler's");
+  Desk again;
+  Engine fresh({contract(0)}, {}, again);
+  trading(again, fresh);
+  CHECK(s.differences(again, {[] {}, [] {}, {}}, fresh) == 0);
+}
+
 TEST_CASE("a fill whose handler throws is in the fills all the same") {
   Session s(1, 2'000);
   s.desk.book = buys_at_touch(*s.engine, 1);
