@@ -53,7 +53,8 @@ class Utf8(io.RawIOBase):
 
 
 def text(column: pa.Array) -> NDArray[Any]:
-    values = [b"" if v is None else v for v in column.to_pylist()]
+    """Words without blanks around them, (n,) of str; missing ones are empty."""
+    values = [b"" if v is None else v for v in undecoded(column).to_pylist()]
     text = [
         v.decode("utf-8", "replace").strip() if isinstance(v, bytes) else str(v) for v in values
     ]
@@ -89,7 +90,20 @@ def _plain(column: pa.Array) -> pa.Array:
 
     if pa.types.is_binary(column.type):
         column = pc.cast(column, pa.string())
-    return pc.utf8_trim_whitespace(column) if pa.types.is_string(column.type) else column
+    return pc.utf8_trim_whitespace(column) if _is_text(column) else column
+
+
+def undecoded(column: pa.Array) -> pa.Array:
+    """Text as bytes: in a damaged Parquet file it may be no UTF-8."""
+    import pyarrow as pa
+
+    return column.cast(pa.large_binary()) if _is_text(column) else column
+
+
+def _is_text(column: pa.Array) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
 def floats(column: pa.Array) -> Read:

@@ -21,6 +21,7 @@ from hft.adapters.table.readers import (
     integers,
     text,
     time_reader,
+    undecoded,
     word_reader,
 )
 from hft.data.exact import on_grid
@@ -149,7 +150,7 @@ class TableFile:
         if self._repair:
             return
         at = int(bad.argmax())
-        value = column[at].as_py()
+        value = undecoded(column)[at].as_py()
         shown = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         raise DataError(
             f"{self.name}: line {lines[at]}, column {name}: {shown!r} is no {_WANTED[field]}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ from hft.data.info import describe
 from hft.errors import HftError
 from hft.types import InstrumentSpec
 
-ROUNDS = 40
+ROUNDS = 2 * hypothesis.settings().max_examples // 5  # 40; 8,000 in `make nightly`
 SPEC = InstrumentSpec(symbol="X", venue="V", tick=0.1, lot=0.001)
 MAP = """
 reorders = true

@@ -37,7 +37,8 @@ def on_grid(
     Raises:
         DataError: names the row, the value and the nearest valid value.
     """
-    scaled = values / step
+    with np.errstate(over="ignore"):  # refused below as too large
+        scaled = values / step
     whole = np.rint(scaled)
     tolerance = np.maximum(GRID_NOISE, np.abs(whole) * 1e-15)
     with np.errstate(invalid="ignore"):
