@@ -67,7 +67,7 @@ bench:  ## our own timings: ns an event, with a line on the machine
 bench-peer:  ## against hftbacktest on one feed: extra "peer", or PEER_FLAGS="--peer-python ..."
 	$(PYTHON) tests/bench/peer.py $(PEER_FLAGS)
 
-nightly: core-test tsan  ## all tests with 20,000 examples a property instead of 100
+nightly: core-test tsan  ## all tests with 200 times the examples: properties, damaged files
 	$(PYTHON) -m pytest -ra --hypothesis-profile=nightly $(PYTEST_FLAGS)
 
 clean:  ## remove what the build wrote
