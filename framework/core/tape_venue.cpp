@@ -117,10 +117,14 @@ int TapeVenue::passive_side(const Listing& l, Ticks price) noexcept {
 void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
   if (e.kind == Kind::DATUM && static_cast<Datum>(e.order_id) == Datum::FUNDING)
     return fund(l, e, row);
+  const Trading before = l.book.trading;
   l.book.apply_rare(e);
-  if (e.kind != Kind::CLEAR && e.kind != Kind::SNAPSHOT_END && e.kind != Kind::BBO) return;
-  requeue_all(l);
-  if (l.book.state == BookState::SYNCING) return;
+  const bool rebuilt = e.kind == Kind::SNAPSHOT_END || e.kind == Kind::BBO;
+  const bool opened = before != Trading::OPEN && l.book.trading == Trading::OPEN;
+  // A clear says that the levels will be told again, not that the queue before us is gone.
+  if (rebuilt) requeue_all(l);
+  if (rebuilt || e.kind == Kind::CLEAR) forget_gone(l);
+  if (!(rebuilt || opened) || l.book.state == BookState::SYNCING) return;
   for (const int side : {BUY, SELL}) meet_book(l, e, side, row);
 }
 
@@ -131,6 +135,10 @@ void TapeVenue::requeue_all(Listing& l) {
       for (Order* o : level.fifo)
         o->venue.ahead =
             std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
+}
+
+/// What we took of a level that is no longer there.
+void TapeVenue::forget_gone(Listing& l) {
   for (const int side : {BUY, SELL})
     std::erase_if(l.taken[side_index(side)], [&](const auto& t) {
       const bool gone = l.book.side(side).at(t.key) == 0;
@@ -139,8 +147,8 @@ void TapeVenue::requeue_all(Listing& l) {
     });
 }
 
-/// After a rebuild the book may stand through our price: it fills us as if it had arrived level by
-/// level.
+/// After a rebuild or an opening the book may stand through our price: it fills us as if it had
+/// arrived level by level.
 void TapeVenue::meet_book(Listing& l, const Event& e, int side, std::int64_t row) {
   const Ladder& ladder = l.book.side(side);
   for (std::int64_t k = ladder.best(); k != kNoKey && l.own_best[side_index(-side)] >= -k;

@@ -109,6 +109,7 @@ class TapeVenue {
   void on_print(Listing& l, const Event& e, int resting, std::int64_t row);
   void on_rare(Listing& l, const Event& e, std::int64_t row);
   void requeue_all(Listing& l);
+  void forget_gone(Listing& l);
   void meet_book(Listing& l, const Event& e, int side, std::int64_t row);
   void fund(Listing& l, const Event& e, std::int64_t row);
 

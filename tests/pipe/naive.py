@@ -278,7 +278,7 @@ class Naive:
                     upto = price if int(row["ref_id"]) == 1 else None
                     for p in x.ladder(s, upto):
                         del x.book[s][p]
-            self.rebuilt(x, ts, n)
+            self.forget_gone(x)
         elif kind == BEGIN:
             x.book = {BUY: {}, SELL: {}}
             x.syncing = True
@@ -294,7 +294,9 @@ class Naive:
             if int(row["ref_id"]) == GAP:
                 x.syncing = False
             else:
-                x.trading = int(row["ref_id"])
+                before, x.trading = x.trading, int(row["ref_id"])
+                if before != OPEN and x.trading == OPEN and not x.syncing:
+                    self.meet(x, ts, n)
         elif kind == DATUM and int(row["order_id"]) == 1 and x.position:
             due = x.worth(x.position, price) * int(row["ref_id"])
             x.funding += abs(due) // E9 * (1 if due >= 0 else -1)
@@ -333,7 +335,14 @@ class Naive:
         for side in (BUY, SELL):
             for o in x.own[side]:
                 o.ahead = min(o.ahead, float(x.book[side].get(o.price, 0)))
+        self.forget_gone(x)
+        self.meet(x, ts, n)
+
+    @staticmethod
+    def forget_gone(x: Listing) -> None:
         x.taken = {k: v for k, v in x.taken.items() if x.book[k[0]].get(k[1], 0)}
+
+    def meet(self, x: Listing, ts: int, n: int) -> None:
         for side in (BUY, SELL):
             for price in x.ladder(side, None):
                 self.cross(x, side, price, ts, n)
