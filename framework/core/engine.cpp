@@ -214,11 +214,12 @@ void Engine::settle(Ts now) {
     m.ready = true;
     if (port_->wants & WANTS_READY) call([&] { port_->on_ready(m.inst.id); });
   }
-  while (!refused_.empty()) {
-    std::vector<Order*> refused;
-    refused.swap(refused_);
-    for (Order* o : refused) tell_order(*o);
-  }
+  if (refused_.empty()) return;
+  // One pass: a strategy that sends again on every refusal hears of the next one after the next
+  // input, instead of keeping the thread here for ever.
+  std::vector<Order*> refused;
+  refused.swap(refused_);
+  for (Order* o : refused) tell_order(*o);
 }
 
 // ---- timers, bars, clocks

@@ -11,8 +11,8 @@
 ///
 /// The strategy is a single server: an input that arrives while a handler's compute time runs is
 /// handled when it ends, with `now` raised to that. Commands leave when the compute time is over.
-/// Inference is another server, beside it: it works on one row at a time and keeps the newest
-/// waiting row an instrument.
+/// Inference is another server, beside it: it hears the feed itself, not through the strategy's
+/// thread, works on one row at a time and keeps the newest waiting row an instrument.
 #pragma once
 #include <functional>
 
