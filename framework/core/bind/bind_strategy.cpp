@@ -339,6 +339,7 @@ void init_strategy(nb::module_& m) {
           "every",
           [](S& s, nb::handle interval, nb::object fn, nb::args args, nb::handle if_changed) {
             Session& r = s.run();
+            r.must_act();
             if (fn.is_none() && !r.has_on_timer())
               raise_error("OrderError", "every: give a function, or define on_timer");
             return add_timer(r, r.engine->every(duration(interval), changes(if_changed)), fn, args);
@@ -352,6 +353,7 @@ void init_strategy(nb::module_& m) {
           "at",
           [](S& s, Ts ts, nb::object fn, nb::args args) {
             Session& r = s.run();
+            r.must_act();
             return add_timer(r, r.engine->at(ts), fn, args);
           },
           "ts"_a, "fn"_a, "args"_a,

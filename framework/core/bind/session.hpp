@@ -134,7 +134,7 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   InstrumentId id_of(nb::handle inst) const;
   bool has_on_timer() const noexcept { return on_timer_.is_valid(); }
   void must_act() const {
-    if (!acting) raise_error("OrderError", "orders can be given only inside a handler");
+    if (!acting) raise_error("OrderError", "orders and timers can be given only inside a handler");
   }
 
   struct TimerCall {
