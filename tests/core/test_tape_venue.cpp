@@ -159,10 +159,18 @@ TEST_CASE("ahead follows the model at our level and is capped by what is shown")
   CHECK(o.venue.ahead == 10);
   b.level(BUY, 100, 4, 9'000'000);
   CHECK(o.venue.ahead <= 4);
+}
+
+TEST_CASE("a clear does not move us up; the level told again caps what is ahead") {
+  Bench b(waiting());
+  b.level(BUY, 100, 4, 0);
+  Order& o = b.send(BUY, 100, 5, 1);
   b.row(Kind::CLEAR, BUY, 0, 0, 10'000'000);
-  CHECK(o.venue.ahead == 0);
+  CHECK(o.venue.ahead == 4);
+  b.level(BUY, 100, 3, 10'000'000);
+  CHECK(o.venue.ahead == 3);
   b.row(Kind::TRADE, SELL, 100, 5, 11'000'000);
-  CHECK(o.venue.cum == 5);
+  CHECK(o.venue.cum == 2);
 }
 
 TEST_CASE("splitting a shrink into steps moves the place little") {
