@@ -1,22 +1,11 @@
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "../live_driver.hpp"
-#include "session.hpp"
+#include "sources.hpp"
 
 using namespace nanobind::literals;
 
 namespace hft {
-
-void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-                std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-                std::int64_t warm_up_rows, bool publish_rows);
-void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
-               nb::dict outputs, nb::dict columns);
-nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills);
 
 namespace {
 
@@ -59,29 +48,6 @@ struct Verify {
                reinterpret_cast<const Event*>(rows.data()), rows.size() / sizeof(Event));
   }
 };
-
-template <class T>
-void bind_sources(nb::class_<T>& c) {
-  c.def(
-       "add_source",
-       [](T& t, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-          std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-          std::int64_t warm_up_rows, bool publish_rows) {
-         add_source(*t.session, inst, std::move(specs), trigger, std::move(network), model,
-                    warm_up_rows, publish_rows);
-       },
-       "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a,
-       "publish_rows"_a)
-      .def(
-          "set_model",
-          [](T& t, std::uint32_t model, const std::string& name, const std::string& tier,
-             nb::dict outputs,
-             nb::dict columns) { set_model(*t.session, model, name, tier, outputs, columns); },
-          "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
-      .def(
-          "make_bars", [](T& t, Ns interval) { t.session->engine->make_bars(interval); },
-          "interval_ns"_a);
-}
 
 }  // namespace
 

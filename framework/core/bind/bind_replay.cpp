@@ -1,15 +1,11 @@
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <cstring>
 
 #include "../replay_driver.hpp"
-#include "session.hpp"
+#include "sources.hpp"
 
 using namespace nanobind::literals;
 
@@ -209,7 +205,8 @@ void init_replay(nb::module_& m) {
       "id"_a, "venue_id"_a, "symbol"_a, "venue"_a, "tick"_a, "lot"_a, "multiplier"_a, "inverse"_a,
       "maker_e9"_a, "taker_e9"_a, "can_replace"_a);
 
-  nb::class_<Replay>(m, "Replay", "A run of one strategy over recorded or synthetic rows.")
+  nb::class_<Replay> replay(m, "Replay", "A run of one strategy over recorded or synthetic rows.");
+  replay
       .def(
           "__init__",
           [](Replay* self, std::vector<Instrument> instruments, const EngineConfig& engine,
@@ -225,25 +222,6 @@ void init_replay(nb::module_& m) {
           "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "inference"_a, "sample_ns"_a,
           "until"_a)
       .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a)
-      .def(
-          "add_source",
-          [](Replay& r, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-             std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-             std::int64_t warm_up_rows, bool publish_rows) {
-            add_source(*r.session, inst, std::move(specs), trigger, std::move(network), model,
-                       warm_up_rows, publish_rows);
-          },
-          "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a,
-          "publish_rows"_a)
-      .def(
-          "set_model",
-          [](Replay& r, std::uint32_t model, const std::string& name, const std::string& tier,
-             nb::dict outputs,
-             nb::dict columns) { set_model(*r.session, model, name, tier, outputs, columns); },
-          "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
-      .def(
-          "make_bars", [](Replay& r, Ns interval) { r.session->engine->make_bars(interval); },
-          "interval_ns"_a)
       .def(
           "profile", [](Replay& r) { r.session->engine->profile = true; },
           "Times each stage; costs a few clock reads an input.")
@@ -279,6 +257,7 @@ void init_replay(nb::module_& m) {
           "venue_position",
           [](const Replay& r, InstrumentId i) { return r.driver->venue_account(i).position; },
           "instrument"_a);
+  bind_sources(replay);
 }
 
 }  // namespace hft
