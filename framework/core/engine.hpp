@@ -87,6 +87,15 @@ struct Market {
   /// What the position is marked at. A side that is empty for a moment must not book the whole
   /// position as a loss.
   std::int64_t mark_mid2() const noexcept { return book.two_sided() ? book.mid2() : sampled_mid2; }
+
+  /// Prices at or below zero exist only where the market itself stands there: spreads, some
+  /// futures.
+  bool possible(Ticks price) const noexcept {
+    constexpr Ticks kFarthest = 9'000'000'000'000'000;  // up to here a float of ticks is whole
+    if (price > 0) return price < kFarthest;
+    const bool below = (book.has_bid() && book.bid() <= 0) || (book.has_ask() && book.ask() <= 0);
+    return below && !inst.inverse && price > -kFarthest;
+  }
 };
 
 struct Parent {

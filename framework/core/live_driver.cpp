@@ -311,8 +311,7 @@ void LiveDriver::keep_fill(const Update& u) {
   fills_.push_back(f);
 }
 
-// ---- verification
-// -----------------------------------------------------------------------------------
+// ---- verification ----
 
 void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows,
                        std::size_t n_rows) {

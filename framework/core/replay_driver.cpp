@@ -224,8 +224,7 @@ void ReplayDriver::dispatch(Ts leave) {
   engine_->outbox.clear();
 }
 
-// ---- the venue's clock
-// --------------------------------------------------------------------------------
+// ---- the venue's clock ----
 
 /// Moves every venue that holds something of ours to `until`, or to the first answer on the way.
 Ts ReplayDriver::advance_venues(Ts until) {
@@ -315,8 +314,7 @@ void ReplayDriver::activate(InstrumentId inst) {
   active_.push_back(inst);
 }
 
-// ---- our clock
-// ----------------------------------------------------------------------------------------
+// ---- our clock ----
 
 void ReplayDriver::advance_books(Ts until, bool including) {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -355,8 +353,7 @@ void ReplayDriver::apply_packet(InstrumentId inst) {
   if (!engine_->requests.empty()) enqueue(engine_->requests, ts);
 }
 
-// ---- the inference server
-// ------------------------------------------------------------------------------
+// ---- the inference server ----
 
 void ReplayDriver::enqueue(std::vector<Signal>& requests, Ts ts) {
   for (Signal& r : requests) {
@@ -383,8 +380,7 @@ void ReplayDriver::serve(Ts ts) {
   server_.done = ts + config_.inference.at(ts);
 }
 
-// ---- the end
-// -------------------------------------------------------------------------------------------
+// ---- the end ----
 
 bool ReplayDriver::in_flight() const noexcept {
   for (const auto& v : venues_)

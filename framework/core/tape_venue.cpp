@@ -27,8 +27,7 @@ bool rests(const Listing& l, int s, std::int64_t key) noexcept {
 
 }  // namespace
 
-// ---- the tape moves
-// ---------------------------------------------------------------------------------
+// ---- the tape moves ----
 
 void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   const int s = side_index(e.side);
@@ -174,8 +173,7 @@ void TapeVenue::fund(Listing& l, const Event& e, std::int64_t row) {
   respond(u);
 }
 
-// ---- our messages arrive
-// ----------------------------------------------------------------------------
+// ---- our messages arrive ----
 
 void TapeVenue::on_command(Listing& l, const Command& c) {
   Order& o = (*orders_)[c.order];
@@ -309,8 +307,7 @@ void TapeVenue::consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts
   l.book.side(side).heat(key);
 }
 
-// ---- our resting orders
-// -----------------------------------------------------------------------------
+// ---- our resting orders ----
 
 void TapeVenue::rest(Listing& l, Order& o) {
   const int side = o.row.side, s = side_index(side);

@@ -162,8 +162,7 @@ TEST_CASE("a consumer that sleeps finds the ring full, a producer that sleeps em
   CHECK(refused > 0);
 }
 
-// ---- the venue's thread, here because `make tsan` runs this file
-// -----------------------------------
+// ---- the venue's thread, here because `make tsan` runs this file ----
 
 namespace {
 
