@@ -22,26 +22,13 @@ import numpy as np
 from hft import Strategy
 from hft.analysis.records import NO_PRICE, FillReason, OrderState, Reason
 from hft.engine import Outcome, prepare, run_once
+from hft.run_folder import JOURNAL
 from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind, Tif, Trading
 
 T0 = 1_700_000_000_000_000_000
 """Instant that a test's times count from [ns]; not a multiple of a day, so that grids show."""
 MONEY = 1_000_000_000
 
-RECORD = np.dtype(
-    [
-        ("ts", "<i8"),
-        ("order", "<u8"),
-        ("price", "<i8"),
-        ("lots", "<i8"),
-        ("a", "<i8"),
-        ("b", "<i8"),
-        ("c", "<i8"),
-        ("instrument", "<u4"),
-        ("kind", "<u2"),
-        ("check", "<u2"),
-    ]
-)
 UPDATE, NEW, REPLACE = 3, 7, 9
 UPDATES = {
     1: "ACCEPTED",
@@ -316,7 +303,7 @@ class Sim:
 
     @property
     def journal(self) -> np.ndarray:
-        return self.run().journal.view(RECORD)
+        return self.run().journal.view(JOURNAL)
 
     def said(self, ticket: Ticket | None = None) -> list[Said]:
         """The venue's answers in the order we heard them."""
@@ -425,9 +412,9 @@ def rechunked(plan: Any, rows: int) -> Any:
 
 
 __all__ = [
+    "JOURNAL",
     "MONEY",
     "NO_PRICE",
-    "RECORD",
     "T0",
     "Fill",
     "Said",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from random_market import MID, random_tape
-from sim import RECORD, T0, Scripted, Sim, rechunked
+from sim import JOURNAL, T0, Scripted, Sim, rechunked
 
 from hft import Strategy
 from hft.analysis.records import FillReason, OrderState
@@ -75,10 +75,10 @@ def tapes(seed: int, instruments: int = 2, rows: int = 400) -> list[np.ndarray]:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_comes_after_a_moment_changes_nothing_before_it(seed: int) -> None:
     whole = tapes(seed)
-    full = replay(whole).journal.view(RECORD)
+    full = replay(whole).journal.view(JOURNAL)
     for share in (0.2, 0.5, 0.8):
         cut = int(T0 + share * (max(int(t["ts_event"][-1]) for t in whole) - T0))
-        short = replay([t[t["ts_event"] <= cut] for t in whole]).journal.view(RECORD)
+        short = replay([t[t["ts_event"] <= cut] for t in whole]).journal.view(JOURNAL)
         assert len(full[full["ts"] <= cut]) > 20
         before = [j[(j["ts"] <= cut) & (j["kind"] != 12)] for j in (full, short)]  # 12: STOP
         assert np.array_equal(before[0], before[1])

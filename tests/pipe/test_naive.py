@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from naive import Listing, Naive, Rules
 from random_market import MID, random_tape
-from sim import RECORD, T0, UPDATE, UPDATES, rechunked
+from sim import JOURNAL, T0, UPDATE, UPDATES, rechunked
 
 from hft import Strategy
 from hft.analysis.records import FillReason
@@ -120,7 +120,7 @@ def naive_reply(instruments: int) -> Any:
 
 def core_answers(journal: np.ndarray) -> list[tuple[Any, ...]]:
     out = []
-    for r in journal.view(RECORD):
+    for r in journal.view(JOURNAL):
         if r["kind"] == UPDATE:
             kind = UPDATES[int(r["a"]) >> 24]
             lots = int(r["lots"]) if kind in ("FILL", "REPLACED") else 0

@@ -54,7 +54,7 @@ def live(
     duration_ns = parse_ns(duration)
     nap_ns = 0 if idle == "spin" else parse_ns(idle)
     plan = engine.prepare(
-        strategy or project_strategy(), "synth", recipe=recipe, assignments=assignments, seed=seed
+        strategy or project_strategy(), recipe=recipe, assignments=assignments, seed=seed
     )
     folder = run_folder.new_folder("live", plan.recipe.name, out)
     log.info("%s on %s for %s: %s", plan.recipe.name, venue, duration, session.describe(plan))

@@ -128,7 +128,7 @@ def _refuse_replay_only(plan: Plan) -> None:
     if plan.recipe.data.path != "synth":
         raise ConfigError(
             f"data.path is {plan.recipe.data.path!r}: "
-            "the sim venue makes its market from data.synth"
+            "the sim venue makes its market from data.synth (--set data.path=synth)"
         )
     synth = plan.recipe.data.synth
     if [f.spec.name for f in plan.feeds] != [spec.name for spec in synth.specs()]:
