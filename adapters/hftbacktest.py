@@ -22,6 +22,7 @@ from hft.data.exact import on_grid
 from hft.data.files import load_numpy
 from hft.data.importing import Batch
 from hft.data.repairs import set_last
+from hft.data.sources import Request
 from hft.errors import DataError, SchemaError
 from hft.types import EVENT, Flag, InstrumentSpec, Kind
 
@@ -59,16 +60,24 @@ _FLAGS_OF = np.array([0] * 4 + [2] * 4 + [1] * 4 + [3] * 4, np.uint16)
 _BOTH_SIDES = 3
 
 
+def open_files(request: Request) -> list[HftbacktestFile]:
+    """One source a file, all of one instrument."""
+    spec = request.spec()
+    return [HftbacktestFile(path, spec, repair=request.repair) for path in request.paths]
+
+
 class HftbacktestFile:
     """One `.npy` or `.npz` file as a source of EVENT rows."""
 
     reorders = False
+    cannot_tell = ()
 
     def __init__(self, path: str | Path, spec: InstrumentSpec, *, repair: bool = False) -> None:
         want_spec(spec)
         self.name = str(path)
         self.spec = spec
         self.counts: dict[str, int] = {}
+        self.inferred: list[str] = []
         self._rows = want_layout(load_numpy(Path(path)), str(path))
         self._repair = repair
 

@@ -15,5 +15,11 @@ side (hft/data/reorder.py). A spot snapshot has no time: it gets that of the dif
 """
 
 from hft.adapters.binance.capture import BinanceCapture
+from hft.data.sources import Request
 
-__all__ = ["BinanceCapture"]
+__all__ = ["BinanceCapture", "open_files"]
+
+
+def open_files(request: Request) -> list[BinanceCapture]:
+    """Captures follow each other as one source."""
+    return [BinanceCapture(*request.paths, repair=request.repair, **request.facts)]

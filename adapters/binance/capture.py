@@ -39,6 +39,7 @@ class BinanceCapture:
     """
 
     reorders = True
+    cannot_tell = ()
 
     def __init__(
         self,

@@ -61,6 +61,8 @@ class TableFile:
         repair: leave out rows that cannot be read, and round prints off the tick; counted.
     """
 
+    cannot_tell = ()
+
     def __init__(
         self, path: str | Path, columns: Map, form: Format, *, repair: bool = False
     ) -> None:
@@ -68,6 +70,7 @@ class TableFile:
         self.spec = columns.instrument
         self.reorders = columns.reorders
         self.counts: dict[str, int] = {}
+        self.inferred: list[str] = []
         self._path = Path(path)
         self._map = columns
         self._form = form

@@ -12,14 +12,16 @@ enum class Kind : std::uint8_t {
   CLEAR = 2,  ///< L2: drop a side (NO_SIDE: both); ref_id 1: only from the touch to `price`
   SNAPSHOT_BEGIN = 3,  ///< L2: the book is rebuilt by the LEVEL rows that follow ...
   SNAPSHOT_END = 4,    ///< ... until here
-  TRADE = 5,  ///< a print; side is the aggressor's; order_id/ref_id the two orders if known
+  TRADE = 5,  ///< a print that is no EXECUTE; side is the aggressor's
   BBO = 6,    ///< best level of one side, absolute
   BAR = 7,    ///< reserved for bar-only data
-  ADD = 16,   ///< L3 kinds (step 2)
-  MODIFY = 17,
-  CANCEL = 18,
-  EXECUTE = 19,
-  REPLACE = 20,
+  // Order by order (L3). `order_id` is the resting order, `side` its side.
+  ADD = 16,      ///< rests at `price` with `qty`, last in its queue
+  MODIFY = 17,   ///< now at `price` with `qty` left; smaller at its price keeps its place
+  CANCEL = 18,   ///< loses `qty` lots; 0: all it has
+  EXECUTE = 19,  ///< trades `qty` at `price`: a print, whose aggressor has the other side. NO_SIDE:
+                 ///< an auction's match, order_id buys from ref_id, both rested
+  REPLACE = 20,  ///< is gone; `ref_id` rests at `price` with `qty`, last in its queue
   STATUS = 32,  ///< trading state; ref_id is a `Trading` value
   DATUM = 33,   ///< small datum; order_id is a `Datum` value, ref_id its payload
 };

@@ -53,6 +53,8 @@ class Flag(IntFlag):
     RECOVERED = 8
     UNCERTAIN = 16
     OWN = 32
+    NO_PRINT = 64
+    NO_CHANGE = 128
 
 
 SEEN_BY_BOTH = int(Flag.SEEN_BY_VENUE | Flag.SEEN_BY_US)

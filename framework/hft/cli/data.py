@@ -63,7 +63,7 @@ def import_(
     repair: bool,  # noqa: FBT001 - click passes flags so
     **options: Any,
 ) -> None:
-    """Import FILES of FORMAT hftbacktest, binance, csv or parquet."""
+    """Import FILES of FORMAT; `hft data formats` lists them."""
     from hft.data.importing import import_source
     from hft.data.progress import progress
     from hft.data.sources import open_sources
@@ -81,7 +81,7 @@ def import_(
     for source in sources:
         with progress(source.name) as tick:
             done = import_source(source, target, repair=repair, tick=tick, **options)
-        _say_imported(done, getattr(source, "inferred", []))
+        _say_imported(done, source.inferred)
 
 
 def _say_imported(done: Imported, inferred: list[str]) -> None:
@@ -95,6 +95,18 @@ def _say_imported(done: Imported, inferred: list[str]) -> None:
         click.echo(f"  inferred: {', '.join(inferred)}")
     if done.clock["shift_ns"]:
         click.echo(f"  clock: {done.clock}")
+
+
+@data.command()
+def formats() -> None:
+    """List the formats that can be imported."""
+    from importlib import import_module
+
+    from hft.data.sources import FORMATS
+
+    for name in sorted(FORMATS):
+        what = (import_module(FORMATS[name]).__doc__ or "").partition("\n")[0]
+        click.echo(f"{name:<12} {what}")
 
 
 @data.command()

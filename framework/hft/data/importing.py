@@ -56,6 +56,10 @@ class Source(Protocol):
     """Its rows reach us in another order than they happened (reorder.py); else that is refused."""
     counts: dict[str, int]
     """What the last pass met: messages by kind, and what it dropped or changed."""
+    cannot_tell: tuple[str, ...]
+    """What such data leave open, a sentence each: no receive time, no prints, snapshots only."""
+    inferred: list[str]
+    """Facts of the instrument that nobody gave, in words."""
 
     def batches(self) -> Iterator[Batch]:
         """Decoded rows in file order."""
@@ -114,7 +118,12 @@ def import_source(
                 f"{source.name}: no row to import; the file holds {_said(source.counts)}"
             )
         facts = {"source": source.name, "counts": source.counts, "repaired": report.repaired}
-        writer.note(**facts, clock=clock, least_latency_ns=report.least_latency_ns)
+        writer.note(
+            **facts,
+            clock=clock,
+            least_latency_ns=report.least_latency_ns,
+            cannot_tell=list(source.cannot_tell),
+        )
     return Imported(
         spec=source.spec,
         rows=writer.rows,

@@ -2,64 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hft.data.importing import Source, Tick
 from hft.errors import ConfigError
 from hft.types import InstrumentSpec
 
-Format = Literal["hftbacktest", "binance", "csv", "parquet"]
-FORMATS: tuple[Format, ...] = ("hftbacktest", "binance", "csv", "parquet")
+FORMATS = {
+    "binance": "hft.adapters.binance",
+    "csv": "hft.adapters.table",
+    "hftbacktest": "hft.adapters.hftbacktest",
+    "parquet": "hft.adapters.table",
+}
+"""Name of a format to the module that reads it: one with `open_files(request) -> [Source, ...]`,
+whose docstring begins with a line for `hft data formats` (docs/adding-an-importer.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asks an adapter to open."""
+
+    form: str
+    paths: list[Path]
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Fields of InstrumentSpec that were given."""
+    columns: Path | None = None
+    """The map of a `csv` or `parquet` file."""
+    repair: bool = False
+    """Mend and count instead of refusing."""
+
+    def symbols(self) -> list[str]:
+        """Symbols asked for, `--symbol A,B`; none: all that the files hold."""
+        return [s for s in str(self.facts.get("symbol", "")).split(",") if s]
+
+    def spec(self, **known: Any) -> InstrumentSpec:
+        """The instrument: what was given, else what the format knows.
+
+        Raises:
+            ConfigError: neither says symbol, venue, tick or lot.
+        """
+        facts = known | {k: v for k, v in self.facts.items() if k != "symbol" or k not in known}
+        missing = [name for name in ("symbol", "venue", "tick", "lot") if name not in facts]
+        if missing:
+            raise ConfigError(
+                f"the file holds no {', '.join(missing)}; give --{' --'.join(missing)}"
+            )
+        return InstrumentSpec(**facts)
 
 
 def open_sources(
-    form: Format,
+    form: str,
     paths: list[Path],
     *,
     facts: dict[str, Any] | None = None,
     columns: Path | None = None,
     repair: bool = False,
 ) -> list[Source]:
-    """Open files to be imported, one source each; Binance captures follow each other as one.
+    """Open files to be imported, one source an instrument or file, as the format has it.
 
     Args:
-        form: what the files are.
+        form: what the files are, a name in FORMATS.
         paths: the files.
-        facts: fields of InstrumentSpec; what Binance captures leave out is inferred, `csv` and
-            `parquet` have theirs in the map.
+        facts: fields of InstrumentSpec; what a format knows or infers need not be given.
         columns: the map of `csv` and `parquet`.
         repair: mend and count instead of refusing.
     """
-    known = {name: value for name, value in (facts or {}).items() if value not in (None, "")}
-    if form == "binance":
-        from hft.adapters.binance import BinanceCapture
-
-        return [BinanceCapture(*paths, repair=repair, **known)]
-    if form == "hftbacktest":
-        from hft.adapters.hftbacktest import HftbacktestFile
-
-        spec = _whole_spec(known)
-        return [HftbacktestFile(path, spec, repair=repair) for path in paths]
     if form not in FORMATS:
-        raise ConfigError(f"format is {form!r}, want one of {', '.join(FORMATS)}")
-    from hft.adapters.table import TableFile, load_map
-
-    if columns is None:
-        raise ConfigError(f"a {form} file needs --map FILE.toml, which says what its columns mean")
-    if known:
-        raise ConfigError(
-            f"{', '.join(known)} of a {form} file belong into [instrument] of the map"
-        )
-    layout = load_map(columns)
-    return [TableFile(path, layout, form, repair=repair) for path in paths]
-
-
-def _whole_spec(facts: dict[str, Any]) -> InstrumentSpec:
-    missing = [name for name in ("symbol", "venue", "tick", "lot") if name not in facts]
-    if missing:
-        raise ConfigError(f"the file holds no {', '.join(missing)}; give --{' --'.join(missing)}")
-    return InstrumentSpec(**facts)
+        raise ConfigError(f"format is {form!r}, want one of {', '.join(sorted(FORMATS))}")
+    known = {name: value for name, value in (facts or {}).items() if value not in (None, "")}
+    adapter = import_module(FORMATS[form])
+    sources: list[Source] = adapter.open_files(Request(form, paths, known, columns, repair))
+    return sources
 
 
 def write_synthetic(
