@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hft.config import DataConfig, Recipe
 from hft.errors import ConfigError, DataError
-from hft.types import EVENT, InstrumentSpec
+from hft.types import EVENT, InstrumentSpec, Kind
 
 if TYPE_CHECKING:
     from hft.data.opening import FileData
@@ -33,6 +33,10 @@ class Feed:
     """Of the content, or of what generates it."""
     ts_range: tuple[int, int]
     """First and last time, or the bounds asked for [ns]; for progress alone."""
+    kinds: frozenset[str]
+    """Names of the kinds of rows there are, on the days of the range."""
+    cannot_tell: tuple[str, ...] = ()
+    """What the data leave open, as their import said."""
 
 
 def open_feeds(
@@ -75,12 +79,13 @@ def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
     rows = np.ascontiguousarray(rows)
     digest = hashlib.blake2b(rows.view(np.uint8).data, digest_size=16).hexdigest()
     ends = (int(rows["ts_event"][0]), int(rows["ts_recv"][-1])) if len(rows) else (0, 0)
-    return Feed(spec, lambda: iter([rows]), digest, ends)
+    kinds = frozenset(Kind(k).name for k in np.unique(rows["kind"]).tolist())
+    return Feed(spec, lambda: iter([rows]), digest, ends, kinds)
 
 
 def _synthetic(config: DataConfig) -> list[Feed]:
     from hft.data.store import instant
-    from hft.data.synth import symbol_chunks
+    from hft.data.synth import kinds_of, symbol_chunks
 
     if config.start is not None or config.end is not None:
         raise ConfigError(
@@ -97,7 +102,7 @@ def _synthetic(config: DataConfig) -> list[Feed]:
         digest = "synth:" + hashlib.blake2b(identity, digest_size=16).hexdigest()
         start = instant(config.synth.start) or 0
         end = start + round(config.synth.duration_s * 1e9)
-        feeds.append(Feed(spec, chunks, digest, (start, end)))
+        feeds.append(Feed(spec, chunks, digest, (start, end), kinds_of(config.synth)))
     return feeds
 
 
@@ -122,8 +127,17 @@ def _stored(config: DataConfig) -> list[Feed]:
         def chunks(name: str = name) -> Iterator[Events]:
             return source.chunks(name, config.start, config.end, rows=config.chunk_rows)
 
-        digest = source.hash(name, config.start, config.end)
-        feeds.append(Feed(source.spec(name), chunks, digest, _range(source, name, config)))
+        span = config.start, config.end
+        feeds.append(
+            Feed(
+                source.spec(name),
+                chunks,
+                source.hash(name, *span),
+                _range(source, name, config),
+                source.kinds(name, *span),
+                source.cannot_tell(name, *span),
+            )
+        )
     return feeds
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.errors import DataError, SchemaError
-from hft.types import EVENT, InstrumentSpec
+from hft.types import EVENT, InstrumentSpec, Kind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +51,9 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of each import that was merged into this day."""
     imported: dict[str, Any] = {}
     """Where the rows came from, what was counted and repaired, and the clock correction."""
+    kinds: list[str] | None = None
+    """Names of the kinds of rows there are, sorted; None in a file written before they were kept:
+    see `kinds_in`."""
 
 
 class RowHash:
@@ -194,6 +197,35 @@ def parquet_meta(path: Path) -> Meta | None:
     with _open_parquet(path) as file:
         raw = (file.metadata.metadata or {}).get(KEY)
     return None if raw is None else _decode_meta(raw, path)
+
+
+def kind_names(present: NDArray[Any]) -> list[str]:
+    """Sorted names of the kinds whose entry in `present`, (256,), is not zero."""
+    known = {int(kind): kind.name for kind in Kind}
+    return sorted(known.get(k, f"kind {k}") for k in np.flatnonzero(present).tolist())
+
+
+def kinds_in(path: Path) -> list[str]:
+    """Kinds of rows in a Parquet or raw file, found by reading one byte a row and no more."""
+    present = np.zeros(256, bool)
+    for kinds in _raw_kinds(path) if path.suffix == ".arrow" else _parquet_kinds(path):
+        present[kinds] = True
+    return kind_names(present)
+
+
+def _raw_kinds(path: Path) -> Iterator[NDArray[np.uint8]]:
+    return (rows["kind"] for rows in raw_chunks(path))
+
+
+def _parquet_kinds(path: Path) -> Iterator[NDArray[np.uint8]]:
+    with _open_parquet(path) as file:
+        _want_columns(file.schema_arrow, path)
+        for group in range(file.num_row_groups):
+            stats = file.metadata.row_group(group).column(NAMES.index("kind")).statistics
+            if stats is not None and stats.has_min_max and stats.min == stats.max:
+                yield np.array([stats.min], np.uint8)
+            else:
+                yield file.read_row_group(group, columns=["kind"]).column(0).to_numpy()
 
 
 def parquet_chunks(

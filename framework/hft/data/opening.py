@@ -16,7 +16,7 @@ import numpy as np
 from hft.data import files
 from hft.data.checks import Checker, Events
 from hft.data.importing import Batch
-from hft.data.store import Store, Time, instant, within
+from hft.data.store import Store, Time, instant, unsaid, within
 from hft.data.writing import DAY_NS, day_name
 from hft.errors import ConfigError, DataError, SchemaError
 from hft.types import EVENT, InstrumentSpec
@@ -33,6 +33,12 @@ class MarketData(Protocol):
 
     def days(self, name: str) -> list[str]:
         """Dates there are rows for, in order."""
+
+    def kinds(self, name: str, start: Time = None, end: Time = None) -> frozenset[str]:
+        """Names of the kinds of rows there are."""
+
+    def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
+        """What the data leave open, a sentence each."""
 
     def hash(self, name: str, start: Time = None, end: Time = None) -> str:
         """Hash of the content of [start, end)."""
@@ -106,6 +112,23 @@ class FileData:
         for chunk in self.chunks(name):
             days.update(np.unique(chunk["ts_recv"] // DAY_NS).tolist())
         return [day_name(day) for day in sorted(days)]
+
+    def kinds(self, name: str, start: Time = None, end: Time = None) -> frozenset[str]:
+        """Names of the kinds of rows in the file, whatever the range."""
+        self.spec(name)
+        if self.meta is not None and self.meta.kinds is not None:
+            return frozenset(self.meta.kinds)
+        if self.path.suffix in (".parquet", ".arrow"):
+            return frozenset(files.kinds_in(self.path))
+        present = np.zeros(256, bool)
+        for chunk in self.chunks(name):
+            present[chunk["kind"]] = True
+        return frozenset(files.kind_names(present))
+
+    def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
+        """What the file's import said that its data leave open."""
+        self.spec(name)
+        return unsaid([self.meta.imported]) if self.meta is not None else ()
 
     def hash(self, name: str, start: Time = None, end: Time = None) -> str:
         """Hash of the file's rows and of the range; computed once if the file does not hold it."""

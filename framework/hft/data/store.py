@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,6 +91,19 @@ class Store:
         if meta is None:
             raise DataError(f"{path}: a Parquet file without the facts of an hft store")
         return meta
+
+    def kinds(self, name: str, start: Time = None, end: Time = None) -> frozenset[str]:
+        """Kinds of rows on the days of [start, end)."""
+        found: set[str] = set()
+        for day, meta in self._metas(name, instant(start), instant(end)):
+            known = meta.kinds
+            found.update(files.kinds_in(self.file(name, day)) if known is None else known)
+        return frozenset(found)
+
+    def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
+        """What the days of [start, end) leave open, as their imports said."""
+        metas = self._metas(name, instant(start), instant(end))
+        return unsaid(meta.imported for _, meta in metas)
 
     def hash(self, name: str, start: Time = None, end: Time = None) -> str:
         """Hash of the content of [start, end), made of the day hashes kept at writing time."""
@@ -282,6 +295,15 @@ def within(chunks: Iterator[Events], start: int | None, end: int | None) -> Iter
             keep &= ts < end
         if keep.any():
             yield chunk[keep]
+
+
+def unsaid(imports: Iterable[dict[str, Any]]) -> tuple[str, ...]:
+    """What imports could not tell, each sentence once, earlier merged imports included."""
+    found: dict[str, None] = {}
+    for facts in imports:
+        found |= dict.fromkeys(facts.get("cannot_tell", ()))
+        found |= dict.fromkeys(unsaid([facts["before"]]) if "before" in facts else ())
+    return tuple(found)
 
 
 @contextmanager

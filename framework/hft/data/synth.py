@@ -143,6 +143,13 @@ def symbol_chunks(config: SynthConfig, number: int, *, rows: int = 1 << 18) -> I
     return _rows_of(config, number, start_ts, start_ts + round(config.duration_s * 1e9), rows)
 
 
+def kinds_of(config: SynthConfig) -> frozenset[str]:
+    """Names of the kinds of rows that the market sends."""
+    book = ("ADD", "CANCEL", "EXECUTE") if config.order_by_order else ("LEVEL", "TRADE")
+    funding = ("DATUM",) if config.funding else ()
+    return frozenset(("SNAPSHOT_BEGIN", "SNAPSHOT_END", *book, *funding))
+
+
 def _rows_of(
     config: SynthConfig, number: int, start_ts: int, end_ts: int, rows: int
 ) -> Iterator[Events]:

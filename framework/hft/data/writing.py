@@ -119,6 +119,7 @@ class _Day:
         self._forms: list[tuple[Form, Path, Path]] = []
         self._hash, self._new_hash = RowHash(), RowHash()
         self._rows, self._first, self._last = 0, np.iinfo(np.int64).max, 0
+        self._kinds = np.zeros(256, bool)
         self._waiting: list[Events] = []
         self._facts: dict[str, Any] = {}
         for suffix, form in ((".parquet", ParquetForm), (".arrow", RawForm))[: 1 + raw]:
@@ -139,6 +140,7 @@ class _Day:
     def _put(self, events: Events) -> None:
         self._hash.add(events)
         self._rows += len(events)
+        self._kinds[events["kind"]] = True
         self._first = min(self._first, int(events["ts_recv"].min()))
         self._last = max(self._last, int(events["ts_recv"].max()))
         for form, _, _ in self._forms:
@@ -172,6 +174,7 @@ class _Day:
             ts_last=self._last,
             parts=[*before, new],
             imported=imported,
+            kinds=files.kind_names(self._kinds),
         )
         for form, _, _ in self._forms:
             form.finish(meta)
