@@ -6,6 +6,10 @@
 and SELL whose it is (of a trade, the aggressor's). Rows of one (local_ts, exch_ts) become one
 packet. Snapshot rows act as plain updates after a clear there, and so here, marked RECOVERED.
 `ival` and `fval` are not read.
+
+Order by order: a CANCEL there takes all of an order, whatever its size says. A FILL changes nothing
+in the book, the CANCEL or MODIFY that follows it does: EXECUTE, NO_PRINT and NO_CHANGE here. A
+TRADE beside FILL rows tells of the same lots again, so it is NO_CHANGE.
 """
 
 from __future__ import annotations
@@ -40,12 +44,13 @@ EVENT_DTYPE = np.dtype(
 )
 CHUNK = 1 << 20  # rows in a batch
 
-_SNAPSHOT = 4
+_TRADE, _CLEAR, _SNAPSHOT = 2, 3, 4
+_FIRST_L3 = 10
 _KIND_OF = np.zeros(256, np.uint8)
 for _code, _kind in {
     1: Kind.LEVEL,
-    2: Kind.TRADE,
-    3: Kind.CLEAR,
+    _TRADE: Kind.TRADE,
+    _CLEAR: Kind.CLEAR,
     _SNAPSHOT: Kind.LEVEL,
     5: Kind.BBO,
     10: Kind.ADD,
@@ -79,6 +84,7 @@ class HftbacktestFile:
         self.counts: dict[str, int] = {}
         self.inferred: list[str] = []
         self._rows = want_layout(load_numpy(Path(path)), str(path))
+        self._by_order = holds_orders(self._rows)
         self._repair = repair
 
     def batches(self) -> Iterator[Batch]:
@@ -87,7 +93,13 @@ class HftbacktestFile:
         start = 0
         while start < len(self._rows):
             end = _packet_end(self._rows, min(start + CHUNK, len(self._rows)))
-            events, rounded = _convert(self._rows[start:end], self.spec, start, loose=self._repair)
+            events, rounded = _convert(
+                self._rows[start:end],
+                self.spec,
+                start,
+                by_order=self._by_order,
+                loose=self._repair,
+            )
             self.counts["prints rounded"] += rounded
             yield Batch(events, done=end / len(self._rows))
             start = end
@@ -102,7 +114,18 @@ def to_events(rows: NDArray[Any], spec: InstrumentSpec, *, repair: bool = False)
         repair: round prints that lie off the tick instead of refusing.
     """
     want_spec(spec)
-    return _convert(want_layout(rows, "rows"), spec, 0, loose=repair)[0]
+    rows = want_layout(rows, "rows")
+    return _convert(rows, spec, 0, by_order=holds_orders(rows), loose=repair)[0]
+
+
+def holds_orders(rows: NDArray[Any]) -> bool:
+    """Whether the book is told order by order: its first row that is no trade says so."""
+    for start in range(0, len(rows), BLOCK):
+        code = rows["ev"][start : start + BLOCK] & np.uint64(0xFF)
+        book = (code != _TRADE) & (code != _CLEAR)
+        if book.any():
+            return bool(code[book.argmax()] >= _FIRST_L3)
+    return False
 
 
 def want_layout(rows: Any, where: str) -> NDArray[Any]:
@@ -144,13 +167,15 @@ def _packet_end(rows: NDArray[Any], end: int) -> int:
 
 
 def _convert(
-    rows: NDArray[Any], spec: InstrumentSpec, first: int, *, loose: bool
+    rows: NDArray[Any], spec: InstrumentSpec, first: int, *, by_order: bool, loose: bool
 ) -> tuple[Events, int]:
     out = np.empty(len(rows), EVENT)
     rounded = 0
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
         rounded += _convert_block(rows[block], out[block], spec, first + start, loose=loose)
+        if by_order:
+            _as_orders(out[block])
     set_last(out)
     return out, rounded
 
@@ -176,6 +201,14 @@ def _convert_block(
     out["ref_id"] = (kind == Kind.CLEAR) & (ticks > 0) & (out["side"] != 0)
     out["seq"] = out["instrument"] = 0
     return rounded
+
+
+def _as_orders(out: Events) -> None:
+    """What the rows of an order-by-order file mean there; `flags` and `qty` are set."""
+    kind, flags = out["kind"], out["flags"]
+    out["qty"][kind == Kind.CANCEL] = 0
+    flags[kind == Kind.EXECUTE] |= np.uint16(Flag.NO_PRINT | Flag.NO_CHANGE)
+    flags[kind == Kind.TRADE] |= np.uint16(Flag.NO_CHANGE)
 
 
 def _want_known(rows: NDArray[Any], kind: NDArray[Any], top: NDArray[Any], first: int) -> None:

@@ -192,3 +192,26 @@ def test_wrong_arrays_files_and_facts(tmp_path: Path) -> None:
     no_tick = InstrumentSpec(symbol="X", venue="V", tick=0.0, lot=1)
     with pytest.raises(DataError, match="tick is 0"):
         to_events(many(2), no_tick)
+
+
+def test_order_by_order_files_change_the_book_by_cancel_and_modify_alone() -> None:
+    rows = rows_of(
+        (BOTH | BUY | 2, 1, 5, 1.0, 0.01),
+        (BOTH | BUY | 10, 2, 6, 1.0, 0.05, 77),
+        (BOTH | SELL | 2, 3, 7, 1.0, 0.02),
+        (BOTH | BUY | 13, 3, 7, 1.0, 0.02, 77),
+        (BOTH | BUY | 12, 3, 7, 1.0, 0.03, 77),
+        (BOTH | BUY | 11, 4, 8, 1.0, 0.01, 77),  # whatever its size: the whole order, as there
+    )
+    events = to_events(rows, SPEC)
+    kept = int(SEEN_BY_BOTH | Flag.LAST)
+    told = [(Kind(e["kind"]).name, int(e["qty"]), int(e["flags"]) & ~kept) for e in events]
+    assert told == [
+        ("TRADE", 10, Flag.NO_CHANGE),
+        ("ADD", 50, 0),
+        ("TRADE", 20, Flag.NO_CHANGE),
+        ("EXECUTE", 20, Flag.NO_PRINT | Flag.NO_CHANGE),
+        ("MODIFY", 30, 0),
+        ("CANCEL", 0, 0),
+    ]
+    assert check(events).ok
