@@ -12,6 +12,7 @@ namespace nb = nanobind;
 namespace hft {
 
 void init_features(nb::module_& m);
+void init_itch(nb::module_& m);
 void init_live(nb::module_& m);
 void init_network(nb::module_& m);
 void init_replay(nb::module_& m);
@@ -55,5 +56,6 @@ NB_MODULE(_core, m) {
   hft::init_views(m);
   hft::init_strategy(m);
   hft::init_replay(m);
+  hft::init_itch(m);
   hft::init_live(m);
 }
