@@ -446,6 +446,15 @@ Order* Engine::flatten(InstrumentId inst) {
   return &o;
 }
 
+bool Engine::wind_down(InstrumentId inst, Ts now) {
+  enter(now);
+  Market& m = market(inst);
+  m.exposure.halted = true;
+  record(RecordKind::WIND_DOWN, now, inst);
+  flatten(inst);
+  return m.account.position != 0 || !m.live.empty();
+}
+
 void Engine::abandon(Ts now, std::int64_t why) {
   enter(now);
   stop(now, why);

@@ -223,6 +223,10 @@ void init_replay(nb::module_& m) {
           "until"_a)
       .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a)
       .def(
+          "wind_down", [](Replay& r, InstrumentId i, Ts ts) { r.driver->wind_down(i, ts); },
+          "instrument"_a, "ts"_a,
+          "From `ts` on the instrument's orders are cancelled and refused, its position sold.")
+      .def(
           "profile", [](Replay& r) { r.session->engine->profile = true; },
           "Times each stage; costs a few clock reads an input.")
       .def_prop_ro(
@@ -234,6 +238,10 @@ void init_replay(nb::module_& m) {
              Engine& e = *r.session->engine;
              nb::dict out = results_of(e, r.driver->fills());
              out["rows"] = r.driver->rows();
+             nb::list rows_by_instrument;
+             for (const Market& market : e.markets())
+               rows_by_instrument.append(r.driver->rows(market.inst.id));
+             out["rows_by_instrument"] = rows_by_instrument;
              out["ts_start"] = r.driver->start_ts();
              out["ts_end"] = r.driver->end_ts();
              out["interrupted"] = r.driver->interrupted();
