@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -31,7 +32,10 @@ from hft.data.files import Meta, RawForm
 from hft.data.repairs import repair as repair_events
 from hft.data.writing import Writer
 from hft.errors import ConfigError, DataError
-from hft.types import EVENT, InstrumentSpec
+from hft.types import EVENT, InstrumentSpec, Kind
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Time = int | str | None
 """An instant: ns since the epoch, or ISO text (`2024-08-08`, `2024-08-08T12:00`), UTC unless it
@@ -116,31 +120,105 @@ class Store:
             state.update(f"{day}:{meta.hash}:{low}:{high};".encode())
         return state.hexdigest()
 
-    def read(self, name: str, start: Time = None, end: Time = None) -> Events:
-        """All rows with `start <= ts_recv < end`, in memory."""
-        chunks = list(self.chunks(name, start, end))
-        return np.concatenate(chunks) if chunks else np.empty(0, EVENT)
+    def read(
+        self,
+        name: str,
+        start: Time = None,
+        end: Time = None,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Events:
+        """All rows with `start <= ts_recv < end`, in memory; see `chunks`."""
+        chunks = list(self.chunks(name, start, end, columns=columns, kinds=kinds))
+        return np.concatenate(chunks) if chunks else np.empty(0, layout(columns))
 
     def chunks(
-        self, name: str, start: Time = None, end: Time = None, rows: int = files.ROW_GROUP
+        self,
+        name: str,
+        start: Time = None,
+        end: Time = None,
+        rows: int = files.ROW_GROUP,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Iterable[str] | None = None,
     ) -> Iterator[Events]:
         """Rows with `start <= ts_recv < end`, at most `rows` at a time.
 
         From the raw form these are read-only views of the memory map, from Parquet decoded copies.
-        A chunk may end inside a packet.
+        A chunk may end inside a packet. Days and row groups (a million rows) that hold nothing
+        asked for are not read.
+
+        Args:
+            name: the instrument.
+            start: first `ts_recv`.
+            end: `ts_recv` to stop before.
+            rows: most rows of a chunk.
+            columns: fields of EVENT to read; the rows have these alone, in this order.
+            kinds: names of the kinds of rows wanted, such as `("TRADE", "EXECUTE")`.
         """
+        for day in self._days_of_one_grid(name, instant(start), instant(end)):
+            yield from self.day_rows(name, day, start, end, rows, columns=columns, kinds=kinds)
+
+    def day_rows(
+        self,
+        name: str,
+        day: str,
+        start: Time = None,
+        end: Time = None,
+        rows: int = files.ROW_GROUP,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Iterator[Events]:
+        """The part of `chunks` that lies in one day's file."""
         if rows < 1:
             raise ConfigError(f"rows is {rows}, want at least 1")
         first, last = instant(start), instant(end)
+        if columns is None and kinds is None:
+            return within(self.day_chunks(name, day, rows, first, last), first, last)
+        wanted = layout(columns)
+        codes = None if kinds is None else kind_codes(kinds)
+        read = tuple(n for n in files.NAMES if n in (*(wanted.names or ()), "ts_recv", "kind"))
+        found = files.parquet_chunks(
+            self.file(name, day), rows, first, last, columns=read, kinds=codes
+        )
+        return _chosen(within(found, first, last), wanted, codes)
+
+    def scan(
+        self,
+        name: str,
+        start: Time = None,
+        end: Time = None,
+        *,
+        kinds: Iterable[str] | None = None,
+    ) -> pl.LazyFrame:
+        """The same rows as a polars LazyFrame over the Parquet files; nothing is read yet.
+
+        Besides EVENT's columns, prices in ticks, it has the partition's `venue`, `symbol` and
+        `date`, `time` and `time_event` (UTC), `price_at` and `amount` (price and quantity as
+        numbers) and `what` (the kind's name). A column that is not used costs nothing.
+        """
+        import polars as pl
+
+        first, last = instant(start), instant(end)
         spec = self.spec(name)
-        for day, meta in self._metas(name, first, last):
-            if (meta.spec.tick, meta.spec.lot) != (spec.tick, spec.lot):
-                raise DataError(
-                    f"{name}: tick {meta.spec.tick} and lot {meta.spec.lot} on {day} are not "
-                    f"those of its newest day, {spec.tick} and {spec.lot}; read each stretch by "
-                    "itself"
-                )
-            yield from within(self.day_chunks(name, day, rows, first, last), first, last)
+        paths = [self.file(name, day) for day in self._days_of_one_grid(name, first, last)]
+        if not paths:  # the columns, and no row
+            paths, last = [self.file(name, self.days(name)[0])], np.iinfo(np.int64).min
+        partition = {"venue": pl.String, "symbol": pl.String, "date": pl.Date}
+        frame = pl.scan_parquet(paths, hive_partitioning=True, hive_schema=partition)
+        bounds = [pl.col("ts_recv") >= first] if first is not None else []
+        bounds += [pl.col("ts_recv") < last] if last is not None else []
+        bounds += [pl.col("kind").is_in(sorted(kind_codes(kinds)))] if kinds is not None else []
+        names = {int(kind): kind.name for kind in Kind}
+        return (frame.filter(*bounds) if bounds else frame).with_columns(
+            time=pl.from_epoch("ts_recv", "ns").dt.replace_time_zone("UTC"),
+            time_event=pl.from_epoch("ts_event", "ns").dt.replace_time_zone("UTC"),
+            price_at=(pl.col("price") * spec.tick).round(_decimals(spec.tick)),
+            amount=(pl.col("qty") * spec.lot).round(_decimals(spec.lot)),
+            what=pl.col("kind").replace_strict(names, return_dtype=pl.Enum(sorted(names.values()))),
+        )
 
     def cache(self, name: str, start: Time = None, end: Time = None) -> list[Path]:
         """Write the raw form of each day that has none yet; returns the files of the range."""
@@ -258,6 +336,17 @@ class Store:
             if (end is None or meta.ts_first < end) and (start is None or meta.ts_last >= start):
                 yield day, meta
 
+    def _days_of_one_grid(self, name: str, start: int | None, end: int | None) -> Iterator[str]:
+        spec = self.spec(name)
+        for day, meta in self._metas(name, start, end):
+            if (meta.spec.tick, meta.spec.lot) != (spec.tick, spec.lot):
+                raise DataError(
+                    f"{name}: tick {meta.spec.tick} and lot {meta.spec.lot} on {day} are not "
+                    f"those of its newest day, {spec.tick} and {spec.lot}; read each stretch by "
+                    "itself"
+                )
+            yield day
+
     def _raw_is_current(self, path: Path, meta: Meta) -> bool:
         if not path.exists():
             return False
@@ -295,6 +384,55 @@ def within(chunks: Iterator[Events], start: int | None, end: int | None) -> Iter
             keep &= ts < end
         if keep.any():
             yield chunk[keep]
+
+
+def layout(columns: Sequence[str] | None) -> np.dtype[Any]:
+    """EVENT, or a row of some of its fields.
+
+    Raises:
+        ConfigError: no such field.
+    """
+    if columns is None:
+        return EVENT
+    for name in columns:
+        if name not in files.NAMES:
+            raise ConfigError(f"no column {name!r}; there are {', '.join(files.NAMES)}")
+    return np.dtype([(name, EVENT[name]) for name in columns])
+
+
+def kind_codes(kinds: Iterable[str]) -> frozenset[int]:
+    """Codes of kinds by name.
+
+    Raises:
+        ConfigError: no such kind.
+    """
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    for name in kinds:
+        if name not in Kind.__members__:
+            raise ConfigError(f"no kind {name!r}; there are {', '.join(Kind.__members__)}")
+    return frozenset(int(Kind[name]) for name in kinds)
+
+
+def _decimals(step: float) -> int:
+    exponent = Decimal(repr(step)).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _chosen(
+    chunks: Iterator[Events], wanted: np.dtype[Any], codes: frozenset[int] | None
+) -> Iterator[Events]:
+    keep = np.ones(256, bool)
+    if codes is not None:
+        keep[:] = False
+        keep[list(codes)] = True
+    for chunk in chunks:
+        rows = chunk if codes is None else chunk[keep[chunk["kind"]]]
+        if not len(rows):
+            continue
+        cut = np.empty(len(rows), wanted)
+        for name in wanted.names or ():
+            cut[name] = rows[name]
+        yield cut
 
 
 def unsaid(imports: Iterable[dict[str, Any]]) -> tuple[str, ...]:
