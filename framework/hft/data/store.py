@@ -18,7 +18,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -29,10 +28,11 @@ from hft.data import files
 from hft.data.checks import Events, check
 from hft.data.columns import to_events
 from hft.data.files import Meta, RawForm
+from hft.data.reading import chosen, kind_codes, layout, scan, within
 from hft.data.repairs import repair as repair_events
 from hft.data.writing import Writer
 from hft.errors import ConfigError, DataError
-from hft.types import EVENT, InstrumentSpec, Kind
+from hft.types import InstrumentSpec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -183,7 +183,7 @@ class Store:
         found = files.parquet_chunks(
             self.file(name, day), rows, first, last, columns=read, kinds=codes
         )
-        return _chosen(within(found, first, last), wanted, codes)
+        return chosen(within(found, first, last), wanted, codes)
 
     def scan(
         self,
@@ -199,26 +199,12 @@ class Store:
         `date`, `time` and `time_event` (UTC), `price_at` and `amount` (price and quantity as
         numbers) and `what` (the kind's name). A column that is not used costs nothing.
         """
-        import polars as pl
-
         first, last = instant(start), instant(end)
-        spec = self.spec(name)
-        paths = [self.file(name, day) for day in self._days_of_one_grid(name, first, last)]
-        if not paths:  # the columns, and no row
-            paths, last = [self.file(name, self.days(name)[0])], np.iinfo(np.int64).min
-        partition = {"venue": pl.String, "symbol": pl.String, "date": pl.Date}
-        frame = pl.scan_parquet(paths, hive_partitioning=True, hive_schema=partition)
-        bounds = [pl.col("ts_recv") >= first] if first is not None else []
-        bounds += [pl.col("ts_recv") < last] if last is not None else []
-        bounds += [pl.col("kind").is_in(sorted(kind_codes(kinds)))] if kinds is not None else []
-        names = {int(kind): kind.name for kind in Kind}
-        return (frame.filter(*bounds) if bounds else frame).with_columns(
-            time=pl.from_epoch("ts_recv", "ns").dt.replace_time_zone("UTC"),
-            time_event=pl.from_epoch("ts_event", "ns").dt.replace_time_zone("UTC"),
-            price_at=(pl.col("price") * spec.tick).round(_decimals(spec.tick)),
-            amount=(pl.col("qty") * spec.lot).round(_decimals(spec.lot)),
-            what=pl.col("kind").replace_strict(names, return_dtype=pl.Enum(sorted(names.values()))),
-        )
+        days = list(self._days_of_one_grid(name, first, last))
+        if not days:  # the columns, and no row
+            days, last = self.days(name)[:1], np.iinfo(np.int64).min
+        codes = None if kinds is None else kind_codes(kinds)
+        return scan([self.file(name, day) for day in days], self.spec(name), first, last, codes)
 
     def cache(self, name: str, start: Time = None, end: Time = None) -> list[Path]:
         """Write the raw form of each day that has none yet; returns the files of the range."""
@@ -364,75 +350,6 @@ class Store:
         if self._raw_is_current(raw, self.meta(name, day)):
             return files.raw_chunks(raw, rows)
         return files.parquet_chunks(path, rows, instant(start), instant(end))
-
-
-def within(chunks: Iterator[Events], start: int | None, end: int | None) -> Iterator[Events]:
-    """Cut chunks to `start <= ts_recv < end`; a chunk wholly inside passes as it is."""
-    if start is None and end is None:  # looking for the bounds would cost as much as the replay
-        yield from chunks
-        return
-    for chunk in chunks:
-        ts = chunk["ts_recv"]
-        low, high = int(ts.min()), int(ts.max())
-        if (start is None or low >= start) and (end is None or high < end):
-            yield chunk
-            continue
-        keep = np.ones(len(chunk), bool)
-        if start is not None:
-            keep &= ts >= start
-        if end is not None:
-            keep &= ts < end
-        if keep.any():
-            yield chunk[keep]
-
-
-def layout(columns: Sequence[str] | None) -> np.dtype[Any]:
-    """EVENT, or a row of some of its fields.
-
-    Raises:
-        ConfigError: no such field.
-    """
-    if columns is None:
-        return EVENT
-    for name in columns:
-        if name not in files.NAMES:
-            raise ConfigError(f"no column {name!r}; there are {', '.join(files.NAMES)}")
-    return np.dtype([(name, EVENT[name]) for name in columns])
-
-
-def kind_codes(kinds: Iterable[str]) -> frozenset[int]:
-    """Codes of kinds by name.
-
-    Raises:
-        ConfigError: no such kind.
-    """
-    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    for name in kinds:
-        if name not in Kind.__members__:
-            raise ConfigError(f"no kind {name!r}; there are {', '.join(Kind.__members__)}")
-    return frozenset(int(Kind[name]) for name in kinds)
-
-
-def _decimals(step: float) -> int:
-    exponent = Decimal(repr(step)).as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
-def _chosen(
-    chunks: Iterator[Events], wanted: np.dtype[Any], codes: frozenset[int] | None
-) -> Iterator[Events]:
-    keep = np.ones(256, bool)
-    if codes is not None:
-        keep[:] = False
-        keep[list(codes)] = True
-    for chunk in chunks:
-        rows = chunk if codes is None else chunk[keep[chunk["kind"]]]
-        if not len(rows):
-            continue
-        cut = np.empty(len(rows), wanted)
-        for name in wanted.names or ():
-            cut[name] = rows[name]
-        yield cut
 
 
 def unsaid(imports: Iterable[dict[str, Any]]) -> tuple[str, ...]:
