@@ -30,7 +30,11 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
     least_response_ = std::min(least_response_, venues_.back()->least_response());
     venues_.back()->watch(&horizon_, &stirred_);
   }
-  for (std::size_t i = 0; i < listings_.size(); ++i) listings_[i].inst = &engine.markets()[i].inst;
+  for (std::size_t i = 0; i < listings_.size(); ++i) {
+    Market& m = engine.markets()[i];
+    listings_[i].inst = &m.inst;
+    listings_[i].book.keeps = m.book.keeps = venues_[m.inst.venue_id]->keeps();
+  }
 }
 
 void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
