@@ -1,9 +1,13 @@
-/// A price-level book of one instrument: two mirrored ladders, the state that says whether it can
-/// be believed, and the last price. Both the venue's book and ours are of this type; only the clock
+/// The book of one instrument: two mirrored ladders, the state that says whether it can be
+/// believed, and the last price. A feed that tells order by order has its orders and queues too,
+/// and the levels follow from them. Both the venue's book and ours are of this type; only the clock
 /// that moves them differs.
 #pragma once
+#include <optional>
+
 #include "event.hpp"
 #include "ladder.hpp"
+#include "order_book.hpp"
 
 namespace hft {
 
@@ -31,14 +35,29 @@ class Book {
   std::int64_t mid2() const noexcept { return two_sided() ? bid() + ask() : kNoPrice; }
   Lots lots_at(int side, Ticks price) const noexcept { return this->side(side).at(price * side); }
 
+  /// The orders behind the levels; null until a feed tells the first.
+  const OrderBook* orders() const noexcept { return orders_ ? &*orders_ : nullptr; }
+
   /// Applies one row; what it does not concern (trades, datums) only moves the stamps.
   void apply(const Event& e) {
     if (e.kind == Kind::LEVEL) [[likely]] {
       sides_[side_index(e.side)].set(e.price * e.side, e.qty);
+    } else if (is_order(e.kind)) {
+      apply_order(e);
     } else {
       apply_rare(e);
     }
     if (e.flags & LAST) end_packet(e);
+  }
+
+  /// A row of an L3 kind; returns what it did to the levels.
+  std::span<const OrderBook::Change> apply_order(const Event& e) {
+    if (!orders_) [[unlikely]]
+      orders_.emplace(keeps);
+    const auto changes = orders_->apply(e);
+    for (const auto& c : changes) side(c.side).set(c.key, c.after);
+    if (e.kind == Kind::EXECUTE && !(e.flags & NO_PRINT)) last_price = e.price;
+    return changes;
   }
 
   void end_packet(const Event& e) noexcept {
@@ -60,6 +79,7 @@ class Book {
       case Kind::SNAPSHOT_BEGIN:
         sides_[0].clear();
         sides_[1].clear();
+        if (orders_) orders_->clear();
         state = BookState::SYNCING;
         break;
       case Kind::SNAPSHOT_END:
@@ -84,17 +104,22 @@ class Book {
   Trading trading = Trading::OPEN;
   Ts ts_event = kNoTime, ts_recv = kNoTime;  ///< of the last whole packet
   Ticks last_price = kNoPrice;
+  Keeps keeps = Keeps::SMALLER;  ///< the venue's rule for changed orders; set before the first row
 
  private:
   void clear(const Event& e) {
     for (const int s : {BUY, SELL}) {
       if (e.side != NO_SIDE && e.side != s) continue;
       Ladder& ladder = side(s);
+      const std::int64_t last = e.ref_id == 1 ? e.price * s : kNoKey + 1;
+      if (orders_)
+        for (std::int64_t k = ladder.best(); k != kNoKey && k >= last; k = ladder.next(k))
+          orders_->drop_level(s, k * s);
       if (e.ref_id != 1) {
         ladder.clear();
         continue;
       }
-      while (ladder.best() != kNoKey && ladder.best() >= e.price * s) ladder.set(ladder.best(), 0);
+      while (ladder.best() != kNoKey && ladder.best() >= last) ladder.set(ladder.best(), 0);
     }
   }
 
@@ -107,6 +132,7 @@ class Book {
   }
 
   Ladder sides_[2];
+  std::optional<OrderBook> orders_;
 };
 
 }  // namespace hft

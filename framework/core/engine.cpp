@@ -74,13 +74,18 @@ void Engine::on_row(Market& m, const Event& e, std::int64_t row) {
   m.row = row;
   {
     const StageTimer timer(profile && !m.sources.empty(), stages.features);
-    for (Source& s : m.sources) s.features->on_row(e);
+    for (Source& s : m.sources) s.features->on_row(e, m.book);
   }
-  if ((e.kind == Kind::TRADE && !(e.flags & OWN)) || e.kind == Kind::DATUM) {
+  const bool print = is_print(e);
+  if ((print && !(e.flags & OWN)) || e.kind == Kind::DATUM) {
     Event told = e;
     told.instrument = m.inst.id;  // rows carry their file's number
-    if (m.makes_bars && e.kind == Kind::TRADE) m.bars.add(told);
-    if (port_->wants & (e.kind == Kind::TRADE ? WANTS_TRADE : WANTS_DATA)) m.prints.push_back(told);
+    if (print) {
+      told.kind = Kind::TRADE;
+      told.side = aggressor(e);
+      if (m.makes_bars) m.bars.add(told);
+    }
+    if (port_->wants & (print ? WANTS_TRADE : WANTS_DATA)) m.prints.push_back(told);
   } else if (e.kind == Kind::STATUS) {
     on_status(m);
   }
@@ -444,6 +449,15 @@ Order* Engine::flatten(InstrumentId inst) {
   o.flattening = true;
   send_new(o);
   return &o;
+}
+
+bool Engine::wind_down(InstrumentId inst, Ts now) {
+  enter(now);
+  Market& m = market(inst);
+  m.exposure.halted = true;
+  record(RecordKind::WIND_DOWN, now, inst);
+  flatten(inst);
+  return m.account.position != 0 || !m.live.empty();
 }
 
 void Engine::abandon(Ts now, std::int64_t why) {

@@ -137,6 +137,9 @@ class Engine {
   /// Tells handlers what became true since: readiness, gaps, refusals by the gate.
   void settle(Ts now);
   void stop(Ts now, std::int64_t why = 0) { record(RecordKind::STOP, now, 0, 0, 0, 0, why); }
+  /// The instrument's trading day ends: what rests is cancelled, the position goes at market, and
+  /// the gate refuses what is new. True: something is left, so ask again.
+  bool wind_down(InstrumentId inst, Ts now);
   /// A handler failed live: everything is cancelled and nothing new passes.
   void abandon(Ts now, std::int64_t why);
   /// The clock before the next input.

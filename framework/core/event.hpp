@@ -12,9 +12,9 @@ enum class Kind : std::uint8_t {
   CLEAR = 2,  ///< L2: drop a side (NO_SIDE: both); ref_id 1: only from the touch to `price`
   SNAPSHOT_BEGIN = 3,  ///< L2: the book is rebuilt by the LEVEL rows that follow ...
   SNAPSHOT_END = 4,    ///< ... until here
-  TRADE = 5,  ///< a print that is no EXECUTE; side is the aggressor's
-  BBO = 6,    ///< best level of one side, absolute
-  BAR = 7,    ///< reserved for bar-only data
+  TRADE = 5,           ///< a print that is no EXECUTE; side is the aggressor's
+  BBO = 6,             ///< best level of one side, absolute
+  BAR = 7,             ///< reserved for bar-only data
   // Order by order (L3). `order_id` is the resting order, `side` its side.
   ADD = 16,      ///< rests at `price` with `qty`, last in its queue
   MODIFY = 17,   ///< now at `price` with `qty` left; smaller at its price keeps its place
@@ -22,8 +22,8 @@ enum class Kind : std::uint8_t {
   EXECUTE = 19,  ///< trades `qty` at `price`: a print, whose aggressor has the other side. NO_SIDE:
                  ///< an auction's match, order_id buys from ref_id, both rested
   REPLACE = 20,  ///< is gone; `ref_id` rests at `price` with `qty`, last in its queue
-  STATUS = 32,  ///< trading state; ref_id is a `Trading` value
-  DATUM = 33,   ///< small datum; order_id is a `Datum` value, ref_id its payload
+  STATUS = 32,   ///< trading state; ref_id is a `Trading` value
+  DATUM = 33,    ///< small datum; order_id is a `Datum` value, ref_id its payload
 };
 
 enum EventFlag : std::uint16_t {
@@ -33,6 +33,8 @@ enum EventFlag : std::uint16_t {
   RECOVERED = 8,      ///< re-sent or rebuilt after a loss
   UNCERTAIN = 16,     ///< inferred, e.g. by differencing snapshots
   OWN = 32,           ///< our own order or print, as the venue shows it
+  NO_PRINT = 64,      ///< of an EXECUTE: its print is a row of its own, or it is none
+  NO_CHANGE = 128,    ///< of an L3 feed: what it did to the book comes as rows of its own
 };
 
 enum class Trading : std::int64_t { OPEN = 0, HALT = 1, AUCTION = 2, CLOSED = 3, GAP = 4 };
@@ -58,5 +60,16 @@ struct Event {
   std::uint16_t flags;
 };
 static_assert(sizeof(Event) == 64);
+
+constexpr bool is_order(Kind kind) noexcept { return kind >= Kind::ADD && kind <= Kind::REPLACE; }
+
+/// A trade that the market reports with this row, ours among them.
+constexpr bool is_print(const Event& e) noexcept {
+  return e.kind == Kind::TRADE || (e.kind == Kind::EXECUTE && !(e.flags & NO_PRINT));
+}
+/// Who took, in a print.
+constexpr std::int8_t aggressor(const Event& e) noexcept {
+  return e.kind == Kind::TRADE ? e.side : static_cast<std::int8_t>(-e.side);
+}
 
 }  // namespace hft

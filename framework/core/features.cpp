@@ -7,7 +7,7 @@
 namespace hft {
 namespace {
 
-constexpr std::array<std::string_view, 17> kFeatureNames = {"mid",
+constexpr std::array<std::string_view, 21> kFeatureNames = {"mid",
                                                             "micro_price",
                                                             "micro_price_minus_mid",
                                                             "spread",
@@ -23,6 +23,10 @@ constexpr std::array<std::string_view, 17> kFeatureNames = {"mid",
                                                             "since_event",
                                                             "since_trade",
                                                             "since_row",
+                                                            "order_count",
+                                                            "order_count_imbalance",
+                                                            "add_flow",
+                                                            "cancel_flow",
                                                             "own"};
 
 double log_us(Ns duration) noexcept {
@@ -30,11 +34,13 @@ double log_us(Ns duration) noexcept {
 }
 
 bool needs_side(FeatureKind kind) noexcept {
-  return kind == FeatureKind::DEPTH_LOTS || kind == FeatureKind::LEVEL_DISTANCE;
+  return kind == FeatureKind::DEPTH_LOTS || kind == FeatureKind::LEVEL_DISTANCE ||
+         kind == FeatureKind::ORDER_COUNT;
 }
 
 bool reads_levels(FeatureKind kind) noexcept {
-  return needs_side(kind) || kind == FeatureKind::IMBALANCE || kind == FeatureKind::OFI;
+  return needs_side(kind) || kind == FeatureKind::IMBALANCE || kind == FeatureKind::OFI ||
+         kind == FeatureKind::ORDER_COUNT_IMBALANCE;
 }
 
 bool needs_window(FeatureKind kind) noexcept {
@@ -126,6 +132,10 @@ void FeatureSet::plan(const FeatureSpec& spec) {
     case FeatureKind::OWN:
       traded_.push_back(sums_.size());
       break;
+    case FeatureKind::ADD_FLOW:
+    case FeatureKind::CANCEL_FLOW:
+      ordered_.push_back(sums_.size());
+      break;
     default:
       break;
   }
@@ -146,7 +156,7 @@ void FeatureSet::reset() {
   for (auto& sum : sums_) sum.sum.value = sum.lots.value = 0;
   for (auto& own : own_)
     if (own) own->reset();
-  packet_signed_ = packet_lots_ = packet_prints_ = 0;
+  packet_signed_ = packet_lots_ = packet_prints_ = packet_added_ = packet_cancelled_ = 0;
   touch_bid_ = touch_ask_ = kNoPrice;
   touch_bid_lots_ = touch_ask_lots_ = 0;
   started_ = last_packet_ = packet_before_ = last_trade_ = last_fired_ = kNoTime;
@@ -154,7 +164,8 @@ void FeatureSet::reset() {
   warm_ = false;
 }
 
-void FeatureSet::on_row(const Event& e) noexcept {
+void FeatureSet::on_row(const Event& e, const Book& book) noexcept {
+  if (is_order(e.kind)) follow_orders(book);
   switch (e.kind) {
     [[likely]] case Kind::LEVEL: {
       const int side = side_index(e.side);
@@ -163,8 +174,9 @@ void FeatureSet::on_row(const Event& e) noexcept {
       break;
     }
     case Kind::TRADE:
-      if (e.flags & OWN) break;
-      packet_signed_ += static_cast<double>(e.side * e.qty);
+    case Kind::EXECUTE:
+      if (!is_print(e) || (e.flags & OWN)) break;
+      packet_signed_ += static_cast<double>(aggressor(e) * e.qty);
       packet_lots_ += static_cast<double>(e.qty);
       packet_prints_ += 1;
       break;
@@ -173,10 +185,26 @@ void FeatureSet::on_row(const Event& e) noexcept {
       break;
     case Kind::DATUM:
     case Kind::BAR:
+    case Kind::ADD:
+    case Kind::MODIFY:
+    case Kind::CANCEL:
+    case Kind::REPLACE:
       break;
     default:
       flow_.invalidate();
       deep_.invalidate();
+  }
+}
+
+/// An order that moves counts as cancelled and added.
+void FeatureSet::follow_orders(const Book& book) noexcept {
+  for (const OrderBook::Change& c : book.orders()->changes()) {
+    const int side = side_index(c.side);
+    flow_.touch(side, c.key);
+    deep_.touch(side, c.key);
+    if (c.traded || book.state == BookState::SYNCING) continue;
+    (c.gone < 0 ? packet_added_ : packet_cancelled_) +=
+        static_cast<double>(c.side * (c.gone < 0 ? -c.gone : c.gone));
   }
 }
 
@@ -185,6 +213,7 @@ bool FeatureSet::end_packet(const Book& book, Ts now) {
   last_packet_ = now;
   const bool traded = packet_prints_ > 0;
   if (traded) add_trades(now);
+  if (packet_added_ != 0 || packet_cancelled_ != 0) add_order_flows(now);
   if (!book.live() || !book.two_sided()) {
     warm_ = false;
     return false;
@@ -308,6 +337,13 @@ void FeatureSet::add_trades(Ts now) noexcept {
   packet_signed_ = packet_lots_ = packet_prints_ = 0;
 }
 
+void FeatureSet::add_order_flows(Ts now) noexcept {
+  for (const std::size_t place : ordered_)
+    sums_[place].sum.add(
+        sums_[place].kind == FeatureKind::ADD_FLOW ? packet_added_ : packet_cancelled_, now);
+  packet_added_ = packet_cancelled_ = 0;
+}
+
 bool FeatureSet::touch_moved(const Book& book) noexcept {
   const Ticks bid = book.bid(), ask = book.ask();
   bool moved = bid != touch_bid_ || ask != touch_ask_;
@@ -343,12 +379,12 @@ double FeatureSet::value(std::size_t i, const Book& book, Ts now) {
     const WindowSum& sum = sums_[part_[i]];
     x = own_[i]->update(OwnRow(book, now, sum.sum.read(now), sum.lots.read(now)));
   } else {
-    x = built_in(i, now);
+    x = built_in(i, book, now);
   }
   return spec.log ? signed_log(x) : x;
 }
 
-double FeatureSet::built_in(std::size_t i, Ts now) const noexcept {
+double FeatureSet::built_in(std::size_t i, const Book& book, Ts now) const noexcept {
   const FeatureSpec& spec = specs_[i];
   const std::size_t side = static_cast<std::size_t>(side_index(spec.side));
   switch (spec.kind) {
@@ -366,6 +402,8 @@ double FeatureSet::built_in(std::size_t i, Ts now) const noexcept {
     case FeatureKind::TRADE_FLOW:
     case FeatureKind::TRADE_LOTS:
     case FeatureKind::TRADE_COUNT:
+    case FeatureKind::ADD_FLOW:
+    case FeatureKind::CANCEL_FLOW:
       return sums_[part_[i]].sum.read(now);
     case FeatureKind::VOLATILITY:  // the decayed window is window / ln 2 long
       return std::sqrt(sums_[part_[i]].sum.read(now) * smooth::kLn2 * 1e9 /
@@ -377,6 +415,10 @@ double FeatureSet::built_in(std::size_t i, Ts now) const noexcept {
           static_cast<double>(levels_[side][static_cast<std::size_t>(spec.levels - 1)].lots));
     case FeatureKind::LEVEL_DISTANCE:
       return level_distance(spec.side, spec.levels);
+    case FeatureKind::ORDER_COUNT:
+      return log_one_plus(order_count(book, spec.side, spec.levels));
+    case FeatureKind::ORDER_COUNT_IMBALANCE:
+      return order_count_imbalance(book, spec.levels);
     case FeatureKind::SINCE_EVENT:
       return packet_before_ == kNoTime ? 0.0 : log_us(now - packet_before_);
     case FeatureKind::SINCE_TRADE:
@@ -396,6 +438,20 @@ double FeatureSet::imbalance(int levels) const noexcept {
     ask_lots += levels_[1][i].lots;
   }
   return static_cast<double>(bid_lots - ask_lots) / static_cast<double>(bid_lots + ask_lots);
+}
+
+double FeatureSet::order_count(const Book& book, int side, int rank) const noexcept {
+  const std::int64_t key = levels_[side_index(side)][static_cast<std::size_t>(rank - 1)].key;
+  return key == kNoKey || !book.orders() ? 0.0 : book.orders()->orders_at(side, key * side);
+}
+
+double FeatureSet::order_count_imbalance(const Book& book, int levels) const noexcept {
+  double bids = 0, asks = 0;
+  for (int rank = 1; rank <= levels; ++rank) {
+    bids += order_count(book, BUY, rank);
+    asks += order_count(book, SELL, rank);
+  }
+  return bids + asks == 0 ? 0.0 : (bids - asks) / (bids + asks);
 }
 
 double FeatureSet::micro_price_minus_mid() const noexcept {

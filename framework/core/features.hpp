@@ -28,19 +28,23 @@ enum class FeatureKind : std::uint8_t {
   MICRO_PRICE,
   MICRO_PRICE_MINUS_MID,
   SPREAD,
-  IMBALANCE,       ///< over `levels`
-  OFI,             ///< over `levels`; window_ns 0: since the trigger last fired
-  TRADE_FLOW,      ///< signed traded lots; window_ns 0: since the trigger last fired
-  TRADE_LOTS,      ///< traded lots, likewise
-  TRADE_COUNT,     ///< prints, likewise
-  VOLATILITY,      ///< of the mid over window_ns
-  MID_RETURN,      ///< mid against the mid window_ns ago
-  DEPTH_LOTS,      ///< log(1 + lots) at level `levels` (1: best) of `side`
-  LEVEL_DISTANCE,  ///< ticks from the mid to level `levels` of `side`
-  SINCE_EVENT,     ///< log(1 + us) since the packet before
-  SINCE_TRADE,     ///< log(1 + us) since the last print
-  SINCE_ROW,       ///< log(1 + us) since the trigger last fired
-  OWN,             ///< computed by an `OwnFeature`
+  IMBALANCE,              ///< over `levels`
+  OFI,                    ///< over `levels`; window_ns 0: since the trigger last fired
+  TRADE_FLOW,             ///< signed traded lots; window_ns 0: since the trigger last fired
+  TRADE_LOTS,             ///< traded lots, likewise
+  TRADE_COUNT,            ///< prints, likewise
+  VOLATILITY,             ///< of the mid over window_ns
+  MID_RETURN,             ///< mid against the mid window_ns ago
+  DEPTH_LOTS,             ///< log(1 + lots) at level `levels` (1: best) of `side`
+  LEVEL_DISTANCE,         ///< ticks from the mid to level `levels` of `side`
+  SINCE_EVENT,            ///< log(1 + us) since the packet before
+  SINCE_TRADE,            ///< log(1 + us) since the last print
+  SINCE_ROW,              ///< log(1 + us) since the trigger last fired
+  ORDER_COUNT,            ///< L3: log(1 + orders) at level `levels` of `side`
+  ORDER_COUNT_IMBALANCE,  ///< L3: of the orders over `levels`
+  ADD_FLOW,     ///< L3: lots that joined bids less asks; window_ns 0: since the trigger fired
+  CANCEL_FLOW,  ///< L3: lots that left bids less asks untraded, likewise
+  OWN,          ///< computed by an `OwnFeature`
 };
 
 FeatureKind feature_kind_of(std::string_view name);  ///< throws ConfigError
@@ -101,8 +105,8 @@ class FeatureSet {
   FeatureSet(FeatureSet&&) = default;  // own features have one state each: no copies
   FeatureSet& operator=(FeatureSet&&) = default;
 
-  /// After the row was applied to the book. Prints flagged OWN are not counted.
-  void on_row(const Event& e) noexcept;
+  /// After the row was applied to `book`. Prints flagged OWN are not counted.
+  void on_row(const Event& e, const Book& book) noexcept;
   /// After a LAST row; true: a new row is in `row()`. Never true while not warm.
   bool end_packet(const Book& book, Ts now);
   /// At `next_clock()`; true: a new row is in `row()`.
@@ -175,11 +179,15 @@ class FeatureSet {
   void add_order_flow(int side, Ts now) noexcept;
   void move_mid(double mid, Ts now) noexcept;
   void add_trades(Ts now) noexcept;
+  void follow_orders(const Book& book) noexcept;
+  void add_order_flows(Ts now) noexcept;
   bool touch_moved(const Book& book) noexcept;
   bool fire(const Book& book, Ts now);
   double value(std::size_t i, const Book& book, Ts now);
-  double built_in(std::size_t i, Ts now) const noexcept;
+  double built_in(std::size_t i, const Book& book, Ts now) const noexcept;
   double imbalance(int levels) const noexcept;
+  double order_count(const Book& book, int side, int rank) const noexcept;
+  double order_count_imbalance(const Book& book, int levels) const noexcept;
   double micro_price_minus_mid() const noexcept;
   double level_distance(int side, int rank) const noexcept;
 
@@ -192,9 +200,11 @@ class FeatureSet {
   std::vector<MidHistory> histories_;
   std::vector<std::unique_ptr<OwnFeature>> own_;
   std::vector<std::size_t> part_;  // of feature i: its place in sums_ (OWN too) or histories_
-  std::vector<std::size_t> ofi_, traded_, variance_;  // places in sums_
+  std::vector<std::size_t> ofi_, traded_, ordered_, variance_;  // places in sums_
 
-  double packet_signed_ = 0, packet_lots_ = 0, packet_prints_ = 0;  // of the packet at work
+  // of the packet at work
+  double packet_signed_ = 0, packet_lots_ = 0, packet_prints_ = 0;
+  double packet_added_ = 0, packet_cancelled_ = 0;
   double mid_ = 0;
   Ticks touch_bid_ = kNoPrice, touch_ask_ = kNoPrice;
   Lots touch_bid_lots_ = 0, touch_ask_lots_ = 0;

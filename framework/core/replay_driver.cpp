@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t kPollEvery = 1 << 12;
 constexpr std::size_t kPrefetchRows = 16;
+constexpr Ns kFlattenAgain = 100'000'000;  // a market order that found no size tries once more
 
 Ns wall_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -21,14 +22,19 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
     : engine_(&engine),
       config_(std::move(config)),
       listings_(engine.markets().size()),
-      is_active_(engine.markets().size()) {
+      is_active_(engine.markets().size()),
+      wind_down_(engine.markets().size(), kNever) {
   for (std::size_t v = 0; v < venues.size(); ++v) {
     entries_.push_back({Channel(venues[v].entry), {}});
     venues_.push_back(std::make_unique<TapeVenue>(std::move(venues[v]), engine.orders(), fills_));
     least_response_ = std::min(least_response_, venues_.back()->least_response());
     venues_.back()->watch(&horizon_, &stirred_);
   }
-  for (std::size_t i = 0; i < listings_.size(); ++i) listings_[i].inst = &engine.markets()[i].inst;
+  for (std::size_t i = 0; i < listings_.size(); ++i) {
+    Market& m = engine.markets()[i];
+    listings_[i].inst = &m.inst;
+    listings_[i].book.keeps = m.book.keeps = venues_[m.inst.venue_id]->keeps();
+  }
 }
 
 void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
@@ -36,10 +42,20 @@ void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
   streams_.push_back(std::move(stream));
 }
 
+void ReplayDriver::wind_down(InstrumentId inst, Ts ts) {
+  wind_down_.at(inst) = ts;
+  next_wind_down_ = std::min(next_wind_down_, ts);
+}
+
+std::int64_t ReplayDriver::rows(InstrumentId inst) const noexcept {
+  if (inst >= streams_.size()) return 0;
+  return std::max(streams_[inst].venue.row(), streams_[inst].local.row());
+}
+
 std::int64_t ReplayDriver::rows() const noexcept {
-  std::int64_t rows = 0;
-  for (const Stream& s : streams_) rows += std::max(s.venue.row(), s.local.row());
-  return rows;
+  std::int64_t sum = 0;
+  for (InstrumentId i = 0; i < streams_.size(); ++i) sum += rows(i);
+  return sum;
 }
 
 void ReplayDriver::run() {
@@ -147,6 +163,7 @@ ReplayDriver::Next ReplayDriver::next_input() const noexcept {
   }
   const Ts due = engine_->next_due();
   if (due < next.ts) next = {due, Input::DUE, 0};
+  if (next_wind_down_ < next.ts) next = {next_wind_down_, Input::WIND_DOWN, 0};
   if (next_sample_ < next.ts) next = {next_sample_, Input::SAMPLE, 0};
   if (next.what == Input::NONE) {  // only rows that nobody listens to are left
     for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -186,6 +203,9 @@ void ReplayDriver::deliver(const Next& next) {
       handle(next.ts, [&] { engine_->on_due(engine_->now()); });
       if (!engine_->requests.empty()) enqueue(engine_->requests, next.ts);
       break;
+    case Input::WIND_DOWN:
+      end_trading(next.ts);
+      break;
     case Input::SAMPLE:
       if (next.which == 0) {
         engine_->sample(next.ts);
@@ -195,6 +215,15 @@ void ReplayDriver::deliver(const Next& next) {
     case Input::NONE:
       break;
   }
+}
+
+void ReplayDriver::end_trading(Ts ts) {
+  const auto at = std::find(wind_down_.begin(), wind_down_.end(), ts);
+  const auto inst = static_cast<InstrumentId>(at - wind_down_.begin());
+  bool again = false;
+  handle(ts, [&] { again = engine_->wind_down(inst, engine_->now()); });
+  *at = again ? ts + kFlattenAgain : kNever;
+  next_wind_down_ = *std::min_element(wind_down_.begin(), wind_down_.end());
 }
 
 /// Gives one input to the engine at the time the strategy's thread is free, and sends what came out

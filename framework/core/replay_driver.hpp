@@ -7,7 +7,7 @@
 /// entry a row costs five times more.
 ///
 /// Ties, in this order: at the venue, tape rows before arriving orders; on our side order answers,
-/// market packets, inference results, timers, samples.
+/// market packets, inference results, timers, the end of a trading day, samples.
 ///
 /// The strategy is a single server: an input that arrives while a handler's compute time runs is
 /// handled when it ends, with `now` raised to that. Commands leave when the compute time is over.
@@ -34,6 +34,8 @@ class ReplayDriver {
   ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues);
 
   void add_stream(InstrumentId inst, Stream stream);
+  /// Ends an instrument's trading at `ts`: `Engine::wind_down`, again and again until it is flat.
+  void wind_down(InstrumentId inst, Ts ts);
 
   /// Called every few thousand steps with rows read so far and our clock; false ends the run early.
   std::function<bool(std::int64_t, Ts)> poll;
@@ -44,6 +46,7 @@ class ReplayDriver {
 
   const std::vector<FillRow>& fills() const noexcept { return fills_; }
   std::int64_t rows() const noexcept;
+  std::int64_t rows(InstrumentId inst) const noexcept;
   Ts start_ts() const noexcept { return start_; }
   Ts end_ts() const noexcept { return end_; }
   bool interrupted() const noexcept { return interrupted_; }
@@ -53,7 +56,7 @@ class ReplayDriver {
 
  private:
   /// What the engine hears next, in order of rank.
-  enum class Input : std::uint8_t { NONE, UPDATE, PACKET, SIGNAL, DUE, SAMPLE };
+  enum class Input : std::uint8_t { NONE, UPDATE, PACKET, SIGNAL, DUE, WIND_DOWN, SAMPLE };
   struct Next {
     Ts ts = kNever;
     Input what = Input::NONE;
@@ -81,6 +84,7 @@ class ReplayDriver {
   void advance_books(Ts until, bool including);
   void apply_packet(InstrumentId inst);
   void deliver(const Next& next);
+  void end_trading(Ts ts);
   template <class F>
   void handle(Ts ts, F&& input);
   void dispatch(Ts leave);
@@ -103,6 +107,8 @@ class ReplayDriver {
   Server server_;
   Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime,
      next_sample_ = kNever;
+  std::vector<Ts> wind_down_;  // by instrument: when its trading day ends, or it is asked again
+  Ts next_wind_down_ = kNever;
   Ts books_at_ = kNoTime;     // last row that nobody listened to
   Ts quiet_until_ = kNoTime;  // no answer that is still to be made reaches us before
   Ns least_response_ = kNever;

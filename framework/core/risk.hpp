@@ -21,6 +21,7 @@ struct Exposure {
   Lots position = 0;
   Lots open_lots[2] = {0, 0};  ///< live and in flight, by side
   std::uint32_t open_orders = 0;
+  bool halted = false;  ///< its trading day winds down
 };
 
 class RiskGate {
@@ -30,7 +31,7 @@ class RiskGate {
 
   Reason check_new(const Exposure& x, const Book& book, int side, Ticks price, Lots lots,
                    Ts now) noexcept {
-    if (halted) return Reason::HALTED_BY_RISK;
+    if (halted || x.halted) return Reason::HALTED_BY_RISK;
     if (limits_.max_open_orders != 0 && x.open_orders >= limits_.max_open_orders)
       return Reason::OPEN_ORDERS;
     return check(x, book, side, price, lots, lots, now);
@@ -39,7 +40,7 @@ class RiskGate {
   /// `added`: lots by which the open size grows.
   Reason check_replace(const Exposure& x, const Book& book, int side, Ticks price, Lots lots,
                        Lots added, Ts now) noexcept {
-    if (halted) return Reason::HALTED_BY_RISK;
+    if (halted || x.halted) return Reason::HALTED_BY_RISK;
     return check(x, book, side, price, lots, added, now);
   }
 

@@ -31,21 +31,38 @@ bool rests(const Listing& l, int s, std::int64_t key) noexcept {
 
 void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   const int s = side_index(e.side);
-  Ladder& ladder = l.book.side(e.side);
-  const Lots before = ladder.set(key, e.qty);
-  const auto own =
-      std::find_if(l.own[s].begin(), l.own[s].end(), [&](const auto& x) { return x.key == key; });
-  if (own != l.own[s].end())
-    for (Order* o : own->fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
+  const Lots before = l.book.side(e.side).set(key, e.qty);
+  for (const auto& level : l.own[s])
+    if (level.key == key)
+      for (Order* o : level.fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
+  shrink_taken(l, s, key, before, e.qty);
+}
+
+/// An order of the tape left, shrank or grew where something of ours is: we know whether before us.
+void TapeVenue::on_hot_change(Listing& l, const OrderBook::Change& c) {
+  const int s = side_index(c.side);
+  for (const auto& level : l.own[s]) {
+    if (level.key != c.key) continue;
+    for (Order* o : level.fifo) {
+      Order::Resting& r = o->venue;
+      if (c.arrival < r.arrival) r.ahead -= static_cast<double>(c.gone);
+      r.ahead = std::clamp(r.ahead, 0.0, static_cast<double>(c.after));
+    }
+  }
+  shrink_taken(l, s, c.key, c.before, c.after);
+}
+
+/// A cancelled lot was as likely one of those we had taken; new size is real.
+void TapeVenue::shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after) {
   if (l.taken[s].empty()) [[likely]]
     return;
   if (Listing::Taken* t = find(l.taken[s], key)) {
-    // A cancelled lot was as likely one of those we had taken; new size is real.
-    if (e.qty < before && before > 0)
-      t->lots *= static_cast<double>(e.qty) / static_cast<double>(before);
-    if (e.qty == 0) std::erase_if(l.taken[s], [&](const auto& x) { return x.key == key; });
+    if (after < before && before > 0)
+      t->lots *= static_cast<double>(after) / static_cast<double>(before);
+    if (after == 0) std::erase_if(l.taken[s], [&](const auto& x) { return x.key == key; });
   }
-  if (own == l.own[s].end() && find(l.taken[s], key) == nullptr) ladder.cool(key);
+  if (!rests(l, s, key) && find(l.taken[s], key) == nullptr)
+    l.book.side(s == 0 ? BUY : SELL).cool(key);
 }
 
 /// The other side's size appeared at or through our price: in a market with us in it, it would have
@@ -77,32 +94,95 @@ void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
 }
 
 /// A print goes to our better-priced orders first, then along the queue at its own price; each own
-/// order gets what the ones before it left.
+/// order gets what the ones before it left. On a tape of orders it is a hidden order's or a
+/// cross's: the queue at its price stays as it is.
 void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t row) {
-  if (l.book.trading != Trading::OPEN) return;
+  if (l.book.trading != Trading::OPEN || (e.flags & NO_CHANGE)) return;
   const int s = side_index(resting);
   const std::int64_t key = e.price * resting;
+  const bool by_size = config_.matching == Matching::PRO_RATA;
+  const bool by_levels = l.book.orders() == nullptr;
+  if (by_size && by_levels) open_pro_rata(l, s, key, e.qty, e.ts_event);
+  share(l, e, s, key, by_levels, row, [&](const Listing::OwnLevel& level, Order& o, Lots shared) {
+    if (level.key > key) return std::max(e.qty - shared, Lots{0});
+    const Lots reached = queue_.print(o.venue, e.qty, shared, e.ts_event);
+    return by_size ? pro_rata(level, o.venue) : reached;
+  });
+}
+
+/// Somebody took `qty` from one order of the tape. With us in the queue it would have met our
+/// better-priced orders first, then those of ours that stand before that order. What the tape's
+/// order lost it lost all the same: a recorded market does not react.
+void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
+  if (l.book.trading != Trading::OPEN || e.side == NO_SIDE) return;
+  OrderBook::Resting x{e.price * e.side, 0, 0, e.side};
+  const bool known = l.book.orders() && l.book.orders()->find(e.order_id, x);
+  const int s = side_index(x.side);
+  const bool by_size = config_.matching == Matching::PRO_RATA;
+  if (by_size && known) open_pro_rata(l, s, x.key, e.qty, e.ts_event);
+  share(l, e, s, x.key, known, row, [&](const Listing::OwnLevel& level, Order& o, Lots shared) {
+    const Lots left = std::max(e.qty - shared, Lots{0});
+    if (level.key > x.key) return left;
+    if (by_size) return pro_rata(level, o.venue);
+    if (x.arrival >= o.venue.arrival) return left;
+    // It stands before us; only a queue that was told anew may hold less than it trades.
+    return std::max<Lots>(left - std::llround(o.venue.ahead), 0);
+  });
+}
+
+/// Gives our orders of side `s` that are better than `key`, and `at_key` those at it, what
+/// `reached(level, order, shared)` says reaches them when `shared` lots went to others of ours.
+template <class F>
+void TapeVenue::share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key,
+                      std::int64_t row, F&& reached) {
+  auto& levels = l.own[s];
   Lots taken = 0;
-  for (std::size_t i = 0; i < l.own[s].size() && l.own[s][i].key >= key;) {
-    auto& level = l.own[s][i];
-    const bool through = level.key > key;
-    for (Order* o : level.fifo) {
+  for (std::size_t i = 0; i < levels.size() && levels[i].key >= key + !at_key;) {
+    const bool through = levels[i].key > key;
+    for (Order* o : levels[i].fifo) {
       const Lots leaves = o->venue.leaves();
-      const Lots shared = config_.share_prints ? taken : 0;
-      Lots reached = through ? std::max(e.qty - shared, Lots{0})
-                             : queue_.print(o->venue, e.qty, shared, e.ts_event);
-      if (through && config_.through_fills_all) reached = leaves;
-      if (!config_.partial_fills && reached > 0) reached = leaves;
-      const Lots lots = std::min(reached, leaves);
+      Lots lots = reached(levels[i], *o, config_.share_prints ? taken : 0);
+      if (through && config_.through_fills_all) lots = leaves;
+      if (!config_.partial_fills && lots > 0) lots = leaves;
+      lots = std::min(lots, leaves);
       if (lots == 0) continue;
       taken += lots;
       fill(l, *o, lots, o->venue.price, true, through ? FillReason::THROUGH : FillReason::QUEUE,
            e.ts_event, row);
     }
-    const std::size_t size = l.own[s].size();
+    const std::size_t size = levels.size();
     drop_finished(l, s, i);
-    if (l.own[s].size() == size) ++i;
+    if (levels.size() == size) ++i;
   }
+}
+
+/// Executions of one instant at one level are shared as one: by what everybody had before the
+/// first.
+void TapeVenue::open_pro_rata(Listing& l, int s, std::int64_t key, Lots executed, Ts ts) {
+  for (auto& level : l.own[s]) {
+    if (level.key != key) continue;
+    if (level.rata_ts != ts) {
+      level.rata_ts = ts;
+      level.rata_executed = 0;
+      level.rata_lots = l.book.side(s == 0 ? BUY : SELL).at(key);
+      for (Order* o : level.fifo) {
+        level.rata_lots += o->venue.leaves();
+        o->venue.rata_leaves = o->venue.leaves();
+        o->venue.rata_given = 0;
+      }
+    }
+    level.rata_executed += executed;
+  }
+}
+
+/// What an order is due of them and has not been given, in whole lots; what rounding leaves goes to
+/// others.
+Lots TapeVenue::pro_rata(const Listing::OwnLevel& level, Order::Resting& r) {
+  const Lots due = static_cast<Lots>(static_cast<__int128>(level.rata_executed) * r.rata_leaves /
+                                     std::max<Lots>(level.rata_lots, 1));
+  const Lots lots = std::clamp(due - r.rata_given, Lots{0}, r.leaves());
+  r.rata_given += lots;
+  return lots;
 }
 
 /// Side that rested when the feed does not say who was the aggressor: the one whose touch it
@@ -127,13 +207,16 @@ void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
   for (const int side : {BUY, SELL}) meet_book(l, e, side, row);
 }
 
-/// Levels were rebuilt, not traded: nobody's place can be worse than the size now shown.
+/// The book was rebuilt, not traded: nobody's place can be worse than the size now shown, and who
+/// stands in it now stands before us.
 void TapeVenue::requeue_all(Listing& l) {
   for (const int side : {BUY, SELL})
     for (auto& level : l.own[side_index(side)])
-      for (Order* o : level.fifo)
+      for (Order* o : level.fifo) {
         o->venue.ahead =
             std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
+        if (l.book.orders()) o->venue.arrival = l.book.orders()->arrivals();
+      }
 }
 
 /// What we took of a level that is no longer there.
@@ -159,6 +242,16 @@ void TapeVenue::meet_book(Listing& l, const Event& e, int side, std::int64_t row
     level.qty = ladder.at(k);
     on_crossed(l, level, row);
   }
+}
+
+/// The level that an order joined, as a feed of levels would tell it.
+Event TapeVenue::as_level(const Event& e, const OrderBook::Change& c) noexcept {
+  Event level = e;
+  level.kind = Kind::LEVEL;
+  level.side = c.side;
+  level.price = c.key * c.side;
+  level.qty = c.after;
+  return level;
 }
 
 void TapeVenue::fund(Listing& l, const Event& e, std::int64_t row) {
@@ -233,13 +326,12 @@ bool TapeVenue::match(Listing& l, Order& o, const Command& c) {
   return false;
 }
 
-/// Down in size keeps the place; a new price or more size goes to the back, and may trade on the
-/// way.
+/// What does not keep its place (`Keeps`) goes to the back, and may trade on the way.
 void TapeVenue::replace(Listing& l, Order& o, const Command& c) {
   if (c.lots <= o.venue.cum) return answer(c, Update::Kind::REPLACE_REJECTED, Reason::TOO_SMALL, o);
   if (l.book.trading == Trading::HALT || l.book.trading == Trading::CLOSED)
     return answer(c, Update::Kind::REPLACE_REJECTED, Reason::MARKET_CLOSED, o);
-  if (c.price == o.venue.price && c.lots <= o.venue.lots) {
+  if (keeps_place(config_.keeps, c.price == o.venue.price, o.venue.lots, c.lots)) {
     o.venue.lots = c.lots;
     return answer(c, Update::Kind::REPLACED, Reason::NONE, o);
   }
@@ -315,6 +407,8 @@ void TapeVenue::rest(Listing& l, Order& o) {
   o.venue.live = true;
   o.venue.ahead = o.venue.ahead_at_rest = static_cast<double>(l.book.side(side).at(key));
   o.venue.traded = 0;
+  o.venue.rata_leaves = o.venue.rata_given = 0;
+  o.venue.arrival = l.book.orders() ? l.book.orders()->arrivals() : 0;
   auto& levels = l.own[s];
   auto at = std::find_if(levels.begin(), levels.end(),
                          [&](const auto& level) { return level.key <= key; });

@@ -1,12 +1,14 @@
 /// The venue of a replay: the recorded tape, our orders beside it, and what our own trades took
 /// from it.
 ///
-/// Fast: a row that touches nothing of ours costs one bit test more than the bare book. Slow: rows
-/// at levels where we rest. Given up: the tape never reacts to us; what we took stays missing until
-/// it heals (`refill_half_life_ns`) or the tape removes it.
+/// A tape of levels only estimates our place in a queue (`Queue`); a tape of orders knows it: ours
+/// stands behind every order that had arrived before it. Fast: a row that touches nothing of ours
+/// costs one bit test more than the bare book. Slow: rows at levels where we rest. Given up: the
+/// tape never reacts to us; what we took stays missing until it heals (`refill_half_life_ns`) or
+/// the tape removes it.
 ///
-/// Assumptions, each where it acts: `on_print` (who shares a print), `on_crossed` (the other side
-/// arrives at our price), `take` (walking displayed size), `Queue` (our place).
+/// Assumptions, each where it acts: `on_print` and `on_execute` (who shares a print), `on_crossed`
+/// (the other side arrives at our price), `take` (walking displayed size), `Queue` (our place).
 #pragma once
 #include <deque>
 #include <vector>
@@ -20,8 +22,15 @@
 
 namespace hft {
 
+enum class Matching : std::uint8_t {
+  FIFO = 0,
+  PRO_RATA,  ///< a level's executions are shared by size
+};
+
 struct VenueConfig {
   QueueConfig queue;
+  Matching matching = Matching::FIFO;
+  Keeps keeps = Keeps::SMALLER;  ///< of replaced orders, ours and the tape's
   bool partial_fills =
       true;  ///< false: any touch of our place fills the whole order (the peer's rule)
   bool share_prints = true;        ///< false: each own order sees the whole print (the peer's rule)
@@ -39,6 +48,9 @@ struct Listing {
   struct OwnLevel {
     std::int64_t key;
     std::vector<Order*> fifo;
+    Ts rata_ts = kNoTime;    ///< pro rata: the instant whose executions are shared ...
+    Lots rata_executed = 0;  ///< ... what they came to so far ...
+    Lots rata_lots = 0;      ///< ... and all lots at the level before the first, ours included
   };
   std::vector<OwnLevel> own[2];  ///< best first
   std::int64_t own_best[2] = {kNoKey, kNoKey};
@@ -69,6 +81,8 @@ class TapeVenue {
     stirred_ = stirred;
   }
 
+  Keeps keeps() const noexcept { return config_.keeps; }
+
   /// A tape row reaches the venue's book.
   void on_row(Listing& l, const Event& e, std::int64_t row) {
     if (e.kind == Kind::LEVEL) [[likely]] {
@@ -81,6 +95,15 @@ class TapeVenue {
         ladder.set(key, e.qty);
       if (l.own_best[1 - s] >= -key && e.qty > 0) [[unlikely]]
         on_crossed(l, e, row);
+    } else if (is_order(e.kind)) {
+      if (e.kind == Kind::EXECUTE && l.own_best[side_index(e.side)] != kNoKey)
+        on_execute(l, e, row);
+      for (const OrderBook::Change& c : l.book.apply_order(e)) {
+        if (l.book.side(c.side).hot(c.key)) [[unlikely]]
+          on_hot_change(l, c);
+        if (c.gone < 0 && l.own_best[1 - side_index(c.side)] >= -c.key) [[unlikely]]
+          on_crossed(l, as_level(e, c), row);
+      }
     } else if (e.kind == Kind::TRADE) {
       const int resting = e.side != NO_SIDE ? -e.side : passive_side(l, e.price);
       if (resting != 0 && l.own_best[side_index(resting)] >= e.price * resting) [[unlikely]]
@@ -105,6 +128,15 @@ class TapeVenue {
 
  private:
   void on_hot_level(Listing& l, const Event& e, std::int64_t key);
+  void on_hot_change(Listing& l, const OrderBook::Change& c);
+  void on_execute(Listing& l, const Event& e, std::int64_t row);
+  template <class F>
+  void share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,
+             F&& reached);
+  void open_pro_rata(Listing& l, int s, std::int64_t key, Lots executed, Ts ts);
+  static Lots pro_rata(const Listing::OwnLevel& level, Order::Resting& r);
+  static Event as_level(const Event& e, const OrderBook::Change& c) noexcept;
+  void shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after);
   void on_crossed(Listing& l, const Event& e, std::int64_t row);
   void on_print(Listing& l, const Event& e, int resting, std::int64_t row);
   void on_rare(Listing& l, const Event& e, std::int64_t row);

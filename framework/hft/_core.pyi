@@ -892,6 +892,11 @@ class Replay:
 
     def add_stream(self, instrument: int, chunks: object) -> None: ...
 
+    def wind_down(self, instrument: int, ts: int) -> None:
+        """
+        From `ts` on the instrument's orders are cancelled and refused, its position sold.
+        """
+
     def profile(self) -> None:
         """Times each stage; costs a few clock reads an input."""
 

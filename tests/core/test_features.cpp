@@ -41,7 +41,7 @@ struct Fed {
 
   bool feed(const Event& e) {
     book.apply(e);
-    features.on_row(e);
+    features.on_row(e, book);
     return (e.flags & LAST) && features.end_packet(book, e.ts_recv);
   }
   void two_sided(Ts ts) {

@@ -1,15 +1,14 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "../features.hpp"
 #include "session.hpp"
+#include "words.hpp"
 
 using namespace nanobind::literals;
 
@@ -90,18 +89,6 @@ Trigger make_trigger(const std::string& kind, bool sizes, Ns interval_ns) {
   throw ConfigError("no trigger '" + kind + "'; there are packet, touch, trade, clock");
 }
 
-using Words = nb::ndarray<const std::int64_t, nb::shape<-1, 8>, nb::c_contig, nb::device::cpu>;
-
-template <class T, std::size_t N>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<N>>;
-
-template <class T, std::size_t N>
-Out<T, N> moved_to_numpy(std::vector<T>&& values, const std::size_t (&shape)[N]) {
-  auto* kept = new std::vector<T>(std::move(values));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Out<T, N>(kept->data(), N, shape, owner);
-}
-
 /// A book and its features without an engine: what training and research read.
 class FeatureStream {
  public:
@@ -111,9 +98,8 @@ class FeatureStream {
   /// Rows of one instrument as eight words each, in order; continues where the last call ended.
   std::pair<Out<Ts, 1>, Out<double, 2>> feed(const Words& words) {
     for (std::size_t i = 0; i < words.shape(0); ++i) {
-      Event e;
-      std::memcpy(&e, words.data() + i * 8, sizeof e);
-      if (e.flags & SEEN_BY_US) take(e, i);
+      const Event e = event_at(words, i);
+      if (e.flags & SEEN_BY_US) take(e);
     }
     const std::size_t n = ts_.size();
     return {moved_to_numpy(std::exchange(ts_, {}), {n}),
@@ -123,13 +109,11 @@ class FeatureStream {
   Ns warm_up_ns() const noexcept { return features_.warm_up_ns(); }
 
  private:
-  void take(const Event& e, std::size_t i) {
-    if (e.kind >= Kind::ADD && e.kind <= Kind::REPLACE)
-      throw DataError("row " + std::to_string(i) + " is order by order; features need levels");
+  void take(const Event& e) {
     while (features_.next_clock() < e.ts_recv)
       if (features_.on_clock(book_, features_.next_clock())) keep();
     book_.apply(e);
-    features_.on_row(e);
+    features_.on_row(e, book_);
     if ((e.flags & LAST) && features_.end_packet(book_, e.ts_recv)) keep();
   }
   void keep() {

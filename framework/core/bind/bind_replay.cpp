@@ -141,6 +141,20 @@ nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
   counters["gaps"] = c.gaps;
   counters["refused_by_risk"] = c.refused;
   counters["late_answers"] = c.late_answers;
+  OrderBook::Faults faults;
+  bool by_orders = false;
+  for (const Market& market : engine.markets()) {
+    if (!market.book.orders()) continue;
+    by_orders = true;
+    faults.unknown_id += market.book.orders()->faults().unknown_id;
+    faults.reused_id += market.book.orders()->faults().reused_id;
+    faults.overfill += market.book.orders()->faults().overfill;
+  }
+  if (by_orders) {
+    counters["l3_unknown_ids"] = faults.unknown_id;
+    counters["l3_reused_ids"] = faults.reused_id;
+    counters["l3_overfills"] = faults.overfill;
+  }
   out["counters"] = counters;
   return out;
 }
@@ -170,6 +184,12 @@ void init_replay(nb::module_& m) {
       .def_prop_rw(
           "queue_n", [](const VenueConfig& c) { return c.queue.n; },
           [](VenueConfig& c, double n) { c.queue.n = n; })
+      .def_prop_rw(
+          "matching", [](const VenueConfig& c) { return static_cast<int>(c.matching); },
+          [](VenueConfig& c, int matching) { c.matching = static_cast<Matching>(matching); })
+      .def_prop_rw(
+          "replace_keeps", [](const VenueConfig& c) { return static_cast<int>(c.keeps); },
+          [](VenueConfig& c, int keeps) { c.keeps = static_cast<Keeps>(keeps); })
       .def_rw("partial_fills", &VenueConfig::partial_fills)
       .def_rw("share_prints", &VenueConfig::share_prints)
       .def_rw("through_fills_all", &VenueConfig::through_fills_all)
@@ -223,6 +243,10 @@ void init_replay(nb::module_& m) {
           "until"_a)
       .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a)
       .def(
+          "wind_down", [](Replay& r, InstrumentId i, Ts ts) { r.driver->wind_down(i, ts); },
+          "instrument"_a, "ts"_a,
+          "From `ts` on the instrument's orders are cancelled and refused, its position sold.")
+      .def(
           "profile", [](Replay& r) { r.session->engine->profile = true; },
           "Times each stage; costs a few clock reads an input.")
       .def_prop_ro(
@@ -234,6 +258,10 @@ void init_replay(nb::module_& m) {
              Engine& e = *r.session->engine;
              nb::dict out = results_of(e, r.driver->fills());
              out["rows"] = r.driver->rows();
+             nb::list rows_by_instrument;
+             for (const Market& market : e.markets())
+               rows_by_instrument.append(r.driver->rows(market.inst.id));
+             out["rows_by_instrument"] = rows_by_instrument;
              out["ts_start"] = r.driver->start_ts();
              out["ts_end"] = r.driver->end_ts();
              out["interrupted"] = r.driver->interrupted();

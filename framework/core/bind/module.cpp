@@ -11,6 +11,7 @@ namespace nb = nanobind;
 
 namespace hft {
 
+void init_books(nb::module_& m);
 void init_features(nb::module_& m);
 void init_itch(nb::module_& m);
 void init_live(nb::module_& m);
@@ -50,6 +51,7 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of hft.";
   nb::register_exception_translator(hft::translate);
+  hft::init_books(m);
   hft::init_features(m);
   hft::init_network(m);
   hft::init_sim(m);

@@ -229,25 +229,41 @@ def _parquet_kinds(path: Path) -> Iterator[NDArray[np.uint8]]:
 
 
 def parquet_chunks(
-    path: Path, rows: int = ROW_GROUP, start: int | None = None, end: int | None = None
+    path: Path,
+    rows: int = ROW_GROUP,
+    start: int | None = None,
+    end: int | None = None,
+    *,
+    columns: tuple[str, ...] = NAMES,
+    kinds: frozenset[int] | None = None,
 ) -> Iterator[Events]:
-    """Rows of a Parquet file with EVENT's columns, skipping row groups outside [start, end)."""
+    """Rows of a Parquet file with EVENT's columns, skipping row groups that hold nothing wanted.
+
+    Args:
+        path: the file.
+        rows: at most so many at a time.
+        start: row groups wholly before are not read; rows are not cut.
+        end: the same for those from here on.
+        columns: fields to read; the rows have these alone.
+        kinds: row groups without any of them are not read; rows are not cut.
+    """
     import pyarrow as pa
 
     with _open_parquet(path) as file:
         _want_columns(file.schema_arrow, path)
-        groups = [g for g in range(file.num_row_groups) if _overlaps(file, g, start, end)]
+        groups = row_groups(file, start, end, kinds)
         try:
-            for batch in file.iter_batches(rows, row_groups=groups, columns=list(NAMES)):
-                yield from_batch(batch)
+            for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns)):
+                yield from_batch(batch, columns)
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path}: damaged Parquet data: {error}") from error
 
 
-def from_batch(batch: pa.RecordBatch) -> Events:
+def from_batch(batch: pa.RecordBatch, columns: tuple[str, ...] = NAMES) -> Events:
     """Arrow columns as rows."""
-    events = np.empty(batch.num_rows, EVENT)
-    for name in NAMES:
+    layout = EVENT if columns == NAMES else np.dtype([(name, EVENT[name]) for name in columns])
+    events = np.empty(batch.num_rows, layout)
+    for name in columns:
         column = batch.column(name)
         if column.null_count:
             raise SchemaError(f"column {name} has {column.null_count} missing values, want none")
@@ -277,11 +293,25 @@ def _want_columns(schema: pa.Schema, path: Path) -> None:
             )
 
 
-def _overlaps(file: Any, group: int, start: int | None, end: int | None) -> bool:
-    stats = file.metadata.row_group(group).column(NAMES.index("ts_recv")).statistics
+def row_groups(
+    file: Any, start: int | None, end: int | None, kinds: frozenset[int] | None
+) -> list[int]:
+    """Row groups that may hold a row in [start, end) of one of `kinds`, by their statistics."""
+    chosen = []
+    for group in range(file.num_row_groups):
+        first, last = _range_of(file, group, "ts_recv")
+        least, most = _range_of(file, group, "kind")
+        in_time = (end is None or first < end) and (start is None or last >= start)
+        if in_time and (kinds is None or any(least <= kind <= most for kind in kinds)):
+            chosen.append(group)
+    return chosen
+
+
+def _range_of(file: Any, group: int, name: str) -> tuple[float, float]:
+    stats = file.metadata.row_group(group).column(NAMES.index(name)).statistics
     if stats is None or not stats.has_min_max:
-        return True
-    return (end is None or stats.min < end) and (start is None or stats.max >= start)
+        return -np.inf, np.inf
+    return stats.min, stats.max
 
 
 def raw_meta(path: Path) -> Meta:

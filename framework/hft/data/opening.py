@@ -16,7 +16,8 @@ import numpy as np
 from hft.data import files
 from hft.data.checks import Checker, Events
 from hft.data.importing import Batch
-from hft.data.store import Store, Time, instant, unsaid, within
+from hft.data.reading import within
+from hft.data.store import Store, Time, instant, unsaid
 from hft.data.writing import DAY_NS, day_name
 from hft.errors import ConfigError, DataError, SchemaError
 from hft.types import EVENT, InstrumentSpec

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -28,10 +28,14 @@ from hft.data import files
 from hft.data.checks import Events, check
 from hft.data.columns import to_events
 from hft.data.files import Meta, RawForm
+from hft.data.reading import chosen, kind_codes, layout, scan, within
 from hft.data.repairs import repair as repair_events
 from hft.data.writing import Writer
 from hft.errors import ConfigError, DataError
-from hft.types import EVENT, InstrumentSpec
+from hft.types import InstrumentSpec
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Time = int | str | None
 """An instant: ns since the epoch, or ISO text (`2024-08-08`, `2024-08-08T12:00`), UTC unless it
@@ -116,31 +120,91 @@ class Store:
             state.update(f"{day}:{meta.hash}:{low}:{high};".encode())
         return state.hexdigest()
 
-    def read(self, name: str, start: Time = None, end: Time = None) -> Events:
-        """All rows with `start <= ts_recv < end`, in memory."""
-        chunks = list(self.chunks(name, start, end))
-        return np.concatenate(chunks) if chunks else np.empty(0, EVENT)
+    def read(
+        self,
+        name: str,
+        start: Time = None,
+        end: Time = None,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Events:
+        """All rows with `start <= ts_recv < end`, in memory; see `chunks`."""
+        chunks = list(self.chunks(name, start, end, columns=columns, kinds=kinds))
+        return np.concatenate(chunks) if chunks else np.empty(0, layout(columns))
 
     def chunks(
-        self, name: str, start: Time = None, end: Time = None, rows: int = files.ROW_GROUP
+        self,
+        name: str,
+        start: Time = None,
+        end: Time = None,
+        rows: int = files.ROW_GROUP,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Iterable[str] | None = None,
     ) -> Iterator[Events]:
         """Rows with `start <= ts_recv < end`, at most `rows` at a time.
 
         From the raw form these are read-only views of the memory map, from Parquet decoded copies.
-        A chunk may end inside a packet.
+        A chunk may end inside a packet. Days and row groups (a million rows) that hold nothing
+        asked for are not read.
+
+        Args:
+            name: the instrument.
+            start: first `ts_recv`.
+            end: `ts_recv` to stop before.
+            rows: most rows of a chunk.
+            columns: fields of EVENT to read; the rows have these alone, in this order.
+            kinds: names of the kinds of rows wanted, such as `("TRADE", "EXECUTE")`.
         """
+        for day in self._days_of_one_grid(name, instant(start), instant(end)):
+            yield from self.day_rows(name, day, start, end, rows, columns=columns, kinds=kinds)
+
+    def day_rows(
+        self,
+        name: str,
+        day: str,
+        start: Time = None,
+        end: Time = None,
+        rows: int = files.ROW_GROUP,
+        *,
+        columns: Sequence[str] | None = None,
+        kinds: Iterable[str] | None = None,
+    ) -> Iterator[Events]:
+        """The part of `chunks` that lies in one day's file."""
         if rows < 1:
             raise ConfigError(f"rows is {rows}, want at least 1")
         first, last = instant(start), instant(end)
-        spec = self.spec(name)
-        for day, meta in self._metas(name, first, last):
-            if (meta.spec.tick, meta.spec.lot) != (spec.tick, spec.lot):
-                raise DataError(
-                    f"{name}: tick {meta.spec.tick} and lot {meta.spec.lot} on {day} are not "
-                    f"those of its newest day, {spec.tick} and {spec.lot}; read each stretch by "
-                    "itself"
-                )
-            yield from within(self.day_chunks(name, day, rows, first, last), first, last)
+        if columns is None and kinds is None:
+            return within(self.day_chunks(name, day, rows, first, last), first, last)
+        wanted = layout(columns)
+        codes = None if kinds is None else kind_codes(kinds)
+        read = tuple(n for n in files.NAMES if n in (*(wanted.names or ()), "ts_recv", "kind"))
+        found = files.parquet_chunks(
+            self.file(name, day), rows, first, last, columns=read, kinds=codes
+        )
+        return chosen(within(found, first, last), wanted, codes)
+
+    def scan(
+        self,
+        name: str,
+        start: Time = None,
+        end: Time = None,
+        *,
+        kinds: Iterable[str] | None = None,
+    ) -> pl.LazyFrame:
+        """The same rows as a polars LazyFrame over the Parquet files; nothing is read yet.
+
+        Besides EVENT's columns, prices in ticks, it has the partition's `venue`, `symbol` and
+        `date`, `time` and `time_event` (UTC), `price_at` and `amount` (price and quantity as
+        numbers) and `what` (the kind's name). A column that is not used costs nothing.
+        """
+        first, last = instant(start), instant(end)
+        days = list(self._days_of_one_grid(name, first, last))
+        if not days:  # the columns, and no row
+            days, last = self.days(name)[:1], np.iinfo(np.int64).min
+        codes = None if kinds is None else kind_codes(kinds)
+        return scan([self.file(name, day) for day in days], self.spec(name), first, last, codes)
 
     def cache(self, name: str, start: Time = None, end: Time = None) -> list[Path]:
         """Write the raw form of each day that has none yet; returns the files of the range."""
@@ -258,6 +322,17 @@ class Store:
             if (end is None or meta.ts_first < end) and (start is None or meta.ts_last >= start):
                 yield day, meta
 
+    def _days_of_one_grid(self, name: str, start: int | None, end: int | None) -> Iterator[str]:
+        spec = self.spec(name)
+        for day, meta in self._metas(name, start, end):
+            if (meta.spec.tick, meta.spec.lot) != (spec.tick, spec.lot):
+                raise DataError(
+                    f"{name}: tick {meta.spec.tick} and lot {meta.spec.lot} on {day} are not "
+                    f"those of its newest day, {spec.tick} and {spec.lot}; read each stretch by "
+                    "itself"
+                )
+            yield day
+
     def _raw_is_current(self, path: Path, meta: Meta) -> bool:
         if not path.exists():
             return False
@@ -275,26 +350,6 @@ class Store:
         if self._raw_is_current(raw, self.meta(name, day)):
             return files.raw_chunks(raw, rows)
         return files.parquet_chunks(path, rows, instant(start), instant(end))
-
-
-def within(chunks: Iterator[Events], start: int | None, end: int | None) -> Iterator[Events]:
-    """Cut chunks to `start <= ts_recv < end`; a chunk wholly inside passes as it is."""
-    if start is None and end is None:  # looking for the bounds would cost as much as the replay
-        yield from chunks
-        return
-    for chunk in chunks:
-        ts = chunk["ts_recv"]
-        low, high = int(ts.min()), int(ts.max())
-        if (start is None or low >= start) and (end is None or high < end):
-            yield chunk
-            continue
-        keep = np.ones(len(chunk), bool)
-        if start is not None:
-            keep &= ts >= start
-        if end is not None:
-            keep &= ts < end
-        if keep.any():
-            yield chunk[keep]
 
 
 def unsaid(imports: Iterable[dict[str, Any]]) -> tuple[str, ...]:
