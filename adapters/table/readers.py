@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import io
+import sys
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,42 @@ Reader = Callable[[Any], Read]
 
 _PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _UNKNOWN = 99  # code of a word that the map does not have
+
+
+LINE_BYTES = 1 << 24
+
+
+class Salvaged:
+    """A byte stream that ends where it is damaged, after the last whole line before that."""
+
+    def __init__(self, file: Any) -> None:
+        self.damage: Exception | None = None
+        self._file = file
+        self._ended = False
+        self._whole, self._rest = bytearray(), bytearray()
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+        wanted = size if size >= 0 else sys.maxsize
+        while len(self._whole) < wanted and not self._ended:
+            self._more()
+        out = bytes(self._whole[:wanted])
+        del self._whole[:wanted]
+        return out
+
+    def _more(self) -> None:
+        try:
+            piece = self._file.read1(1 << 16)
+        except (EOFError, zlib.error, OSError) as error:
+            self.damage, self._ended = error, True
+            return
+        self._rest += piece
+        whole = self._rest.rfind(b"\n", -len(piece)) + 1 if piece else len(self._rest)
+        if len(self._rest) > LINE_BYTES:  # no text; to be refused by who reads it
+            whole = len(self._rest)
+        self._whole += self._rest[:whole]
+        del self._rest[:whole]
+        self._ended = not piece
 
 
 class Utf8(io.RawIOBase):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ from hft.adapters.table.packets import Packets, Part, Snapshots
 from hft.adapters.table.readers import (
     Bad,
     Reader,
+    Salvaged,
     Utf8,
     floats,
     integers,
@@ -202,26 +202,30 @@ class TableFile:
 
     def _csv(self) -> Iterator[Table]:
         size = max(self._path.stat().st_size, 1)
+        numbers = _Lines(1 if self._map.names else 2)
         with self._path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            numbers = _Lines(1 if self._map.names else 2)
+            plain = Salvaged(gzip.GzipFile(fileobj=file) if packed else file)
             try:
-                plain = gzip.GzipFile(fileobj=file) if packed else file
                 reader = self._open_csv(Utf8(plain), numbers)
                 self._want_columns(reader.schema.names)
                 for batch in reader:
                     yield batch, numbers.take(batch.num_rows), min(file.tell() / size, 1.0)
             except HftError:
-                raise
-            except (EOFError, zlib.error, OSError, ValueError, KeyError) as error:
+                if not plain.damage:
+                    raise
+            except (OSError, ValueError, KeyError) as error:
                 # Arrow's own errors are ValueError and KeyError too
-                if not self._repair or not numbers.given:
-                    raise DataError(
-                        f"{self.name}: damaged after line {numbers.given}: {error}"
-                    ) from error
-                self._count("files damaged at the end")
+                plain.damage = plain.damage or error
+        if plain.damage:
+            self._damaged(f"line {numbers.given}", plain.damage, begun=bool(numbers.given))
         self._count("rows unreadable", len(numbers.skipped))
+
+    def _damaged(self, after: str, error: Exception, *, begun: bool) -> None:
+        if not self._repair or not begun:
+            raise DataError(f"{self.name}: damaged after {after}: {error}") from error
+        self._count("files damaged at the end")
 
     def _open_csv(self, file: Any, numbers: _Lines) -> Any:
         import pyarrow as pa
@@ -260,9 +264,7 @@ class TableFile:
                     done += batch.num_rows
                     yield batch, lines, done / total
         except (pa.ArrowException, OSError) as error:
-            if not self._repair or not done:
-                raise DataError(f"{self.name}: damaged after row {done}: {error}") from error
-            self._count("files damaged at the end")
+            self._damaged(f"row {done}", error, begun=done > 0)
 
 
 class _Lines:

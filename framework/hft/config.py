@@ -88,7 +88,12 @@ class VenueConfig(Section, frozen=True):
     queue: Literal["risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform"] = (
         "power3"
     )
+    """Our place where the feed tells levels; where it tells orders, it is known."""
     queue_n: Annotated[float, Meta(gt=0)] = 2.0
+    matching: Literal["fifo", "pro_rata"] = "fifo"
+    """How executions at a level are shared."""
+    replace_keeps: Literal["smaller", "same_price", "nothing"] = "smaller"
+    """Replaced orders that keep their place: not larger at the same price, of any size, none."""
     partial_fills: bool = True
     share_prints: bool = True
     through: Literal["volume", "full"] = "volume"

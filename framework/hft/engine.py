@@ -37,6 +37,8 @@ Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
 
 LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
+MATCHING = ("fifo", "pro_rata")
+KEEPS = ("smaller", "same_price", "nothing")
 MOVES = ("on_answer", "on_call", "overlap")
 
 
@@ -476,6 +478,8 @@ def _venue(recipe: Recipe, name: str) -> Any:
     config = _core.VenueConfig()
     config.queue_model = QUEUES.index(facts.queue)
     config.queue_n = facts.queue_n
+    config.matching = MATCHING.index(facts.matching)
+    config.replace_keeps = KEEPS.index(facts.replace_keeps)
     config.partial_fills = facts.partial_fills
     config.share_prints = facts.share_prints
     config.through_fills_all = facts.through == "full"

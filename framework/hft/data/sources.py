@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hft.data.importing import Source, Tick
-from hft.errors import ConfigError
+from hft.errors import ConfigError, DataError
 from hft.types import InstrumentSpec
 
 FORMATS = {
@@ -34,6 +34,10 @@ class Request:
     repair: bool = False
     """Mend and count instead of refusing."""
 
+    def __post_init__(self) -> None:
+        for path in self.paths:
+            _want_readable(path)
+
     def symbols(self) -> list[str]:
         """Symbols asked for, `--symbol A,B`; none: all that the files hold."""
         return [s for s in str(self.facts.get("symbol", "")).split(",") if s]
@@ -51,6 +55,15 @@ class Request:
                 f"the file holds no {', '.join(missing)}; give --{' --'.join(missing)}"
             )
         return InstrumentSpec(**facts)
+
+
+def _want_readable(path: Path) -> None:
+    try:
+        if not path.is_file():
+            raise DataError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
+        path.open("rb").close()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def open_sources(

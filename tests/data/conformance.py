@@ -1,0 +1,376 @@
+"""What the conformance suite knows of each importer: how to write a good file of its format.
+
+A `Case` says how to make a file of a made-up market of any length, what rows it must give, and
+which constants bound the blocks it is read in. `test_conformance.py` and `test_importer_fuzz.py`
+run over CASES; a new importer is one more case (docs/adding-an-importer.md).
+
+Run as a script, it imports one file and prints by how many bytes that raised the peak of memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hft.data import Source
+from hft.data.sources import FORMATS, Request
+from hft.types import EVENT, Flag, Kind
+
+DAY_US = 1_723_161_600_000_000  # 2024-08-09T00:00
+MODULES = {**FORMATS, "template": "hft.adapters.template"}
+
+
+class Written(NamedTuple):
+    """Files of a made-up market, and what must come out of them."""
+
+    paths: list[Path]
+    kinds: dict[Kind, int]
+    """Rows by kind."""
+    traded_lots: int
+    columns: Path | None = None
+    """The map, of a format that needs one."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One importer on one kind of file."""
+
+    name: str
+    form: str
+    write: Callable[[Path, int], Written]
+    """Write into a folder what gives about so many rows."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    blocks: tuple[str, ...] = ()
+    """Constants that bound what is read at once, in rows or bytes."""
+    cut: str = "prefix"
+    """What a file cut anywhere gives, with repair: `prefix`, what was before the cut; `open`, the
+    same, but a last line without an end is taken as whole; `nothing`, if all hangs on its end;
+    `merged`, a feed that lacks one stream's rest."""
+    real: tuple[str, ...] = ()
+    """Files of real data, beneath HFT_DATA."""
+    real_facts: dict[str, Any] = field(default_factory=dict)
+
+    def open(self, written: Written, *, repair: bool = False) -> list[Source]:
+        """The sources of written files."""
+        return self.sources(written.paths, written.columns, repair=repair)
+
+    def sources(
+        self, paths: list[Path], columns: Path | None = None, *, repair: bool = False
+    ) -> list[Source]:
+        """What the importer opens."""
+        adapter = import_module(MODULES[self.form])
+        opened: list[Source] = adapter.open_files(
+            Request(self.form, paths, dict(self.facts), columns, repair)
+        )
+        return opened
+
+
+def rows_of(sources: list[Source]) -> Any:
+    """All rows of all sources, in file order."""
+    parts = [batch.events.copy() for source in sources for batch in source.batches()]
+    return np.concatenate([np.empty(0, EVENT), *parts])
+
+
+def kinds_of(rows: Any) -> dict[Kind, int]:
+    """Rows by kind."""
+    kinds, counts = np.unique(rows["kind"], return_counts=True)
+    return {Kind(int(k)): int(n) for k, n in zip(kinds, counts, strict=True)}
+
+
+def traded(rows: Any) -> int:
+    """Lots of all prints."""
+    printed = (rows["kind"] == Kind.TRADE) | (rows["kind"] == Kind.EXECUTE)
+    return int(rows["qty"][printed & (rows["flags"] & Flag.NO_PRINT == 0)].sum())
+
+
+def packed(case: Case) -> Case:
+    """The same files, each as gzip."""
+
+    def write(folder: Path, rows: int) -> Written:
+        written = case.write(folder, rows)
+        for path in written.paths:
+            path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+            path.unlink()
+        return written._replace(paths=[p.with_name(p.name + ".gz") for p in written.paths])
+
+    cut = "prefix" if case.cut == "open" else case.cut
+    return replace(case, name=f"{case.name}.gz", write=write, cut=cut, real=())
+
+
+# A made-up market of levels and prints, and of orders; each format writes one of the two.
+
+
+class Feed(NamedTuple):
+    """Book levels and prints, two or three rows a packet; (n,) each."""
+
+    us: Any
+    trade: Any
+    side: Any
+    ticks: Any
+    lots: Any
+
+    def written(self, paths: list[Path], columns: Path | None = None, **more: int) -> Written:
+        """What a format that holds just this must give."""
+        prints = int(self.trade.sum())
+        kinds = {Kind.LEVEL: len(self.us) - prints, Kind.TRADE: prints}
+        return Written(paths, kinds, int(self.lots[self.trade].sum()), columns)
+
+
+def feed(rows: int) -> Feed:
+    """The same rows every time; a longer feed begins with a shorter one."""
+    at = np.arange(rows)
+    side = np.where(at * 7919 % 5 < 2, 1, -1)
+    ticks = 60_000 + at // 50 % 100 - side * (1 + at * 31 % 40)
+    return Feed(DAY_US + at // 3 * 700, at % 5 == 4, side, ticks, 1 + at * 17 % 900)
+
+
+class Orders(NamedTuple):
+    """Orders come, trade and go, each row a packet of its own; (n,) each."""
+
+    us: Any
+    what: Any
+    """`A` add, `X` cancel of a part, `E` execution of a part, `D` delete of what is left, `F`
+    execution of what is left, `P` print that touches no order."""
+    id: Any
+    """Of the resting order."""
+    side: Any
+    """Of the resting order."""
+    ticks: Any
+    lots: Any
+    """That are added, traded or taken away."""
+    left: Any
+    """That the order has after it."""
+    other: Any
+    """Id of an aggressor that never rested."""
+
+
+_LIVES = (
+    # (what, which order of the eight-row stretch, lots)
+    ("A", 0, 500),
+    ("A", 1, 300),
+    ("E", 0, 100),
+    ("X", 1, 100),
+    ("P", 0, 100),
+    ("D", 0, 400),
+    ("F", 1, 200),
+    ("A", 2, 700),
+)
+
+
+def orders(rows: int) -> Orders:
+    """The same rows every time; a longer stream begins with a shorter one."""
+    stretch, step = np.divmod(np.arange(rows), len(_LIVES))
+    which = np.array([order for _, order, _ in _LIVES])[step]
+    left = {0: [500], 1: [300], 2: [700]}
+    after = []
+    for what, order, lots in _LIVES:
+        if what in "EXDF":
+            left[order].append(left[order][-1] - lots)
+        after.append(left[order][-1])
+    side = np.where(which == 1, -1, 1)
+    return Orders(
+        us=DAY_US + np.arange(rows) * 900,
+        what=np.array([what for what, _, _ in _LIVES])[step],
+        id=1 + stretch * 3 + which,
+        side=side,
+        ticks=60_000 + stretch % 50 - side * (1 + stretch % 7),
+        lots=np.array([lots for _, _, lots in _LIVES])[step],
+        left=np.array(after)[step],
+        other=10**9 + np.arange(rows),
+    )
+
+
+def _csv(path: Path, columns: dict[str, Any], *, header: bool = True) -> Path:
+    import polars as pl
+
+    pl.DataFrame(columns).write_csv(path, include_header=header, float_precision=4)
+    return path
+
+
+# The formats.
+
+
+def _template(folder: Path, rows: int) -> Written:
+    f = feed(rows)
+    book, prints = np.where(f.side > 0, "bid", "ask"), np.where(f.side > 0, "buy", "sell")
+    words = np.where(f.trade, prints, book)
+    columns = {"t": f.us, "w": words, "p": f.ticks / 100, "q": f.lots}
+    return f.written([_csv(folder / "template.txt", columns, header=False)])
+
+
+def _hftbacktest(form: str) -> Callable[[Path, int], Written]:
+    def write(folder: Path, rows: int) -> Written:
+        from hft.adapters.hftbacktest import EVENT_DTYPE
+
+        f = feed(rows)
+        out = np.zeros(rows, EVENT_DTYPE)
+        out["ev"] = np.where(f.side > 0, 1 << 29, 1 << 28) | (3 << 30) | np.where(f.trade, 2, 1)
+        out["exch_ts"], out["local_ts"] = f.us * 1000, f.us * 1000 + 2_000_000
+        out["px"], out["qty"] = f.ticks / 100, f.lots
+        path = folder / f"feed.{form}"
+        np.save(path, out) if form == "npy" else np.savez_compressed(path, data=out)
+        return f.written([path])
+
+    return write
+
+
+_MAP = """
+[instrument]
+symbol = "X"
+venue = "V"
+tick = 0.01
+lot = 1
+[columns]
+ts_event = { column = "t", unit = "us" }
+ts_recv = { column = "t", unit = "us", add = "1ms" }
+price = "p"
+qty = "q"
+kind = { column = "k", values = { T = "trade", L = "level" } }
+side = "s"
+"""
+
+
+def _table(form: str) -> Callable[[Path, int], Written]:
+    def write(folder: Path, rows: int) -> Written:
+        import polars as pl
+
+        f = feed(rows)
+        kind, side = np.where(f.trade, "T", "L"), np.where(f.side > 0, "B", "S")
+        columns = {"t": f.us, "k": kind, "s": side, "p": f.ticks / 100, "q": f.lots}
+        (folder / "map.toml").write_text(_MAP)
+        path = folder / f"feed.{form}"
+        if form == "csv":
+            _csv(path, columns)
+        else:
+            pl.DataFrame(columns).write_parquet(path, row_group_size=1000)
+        return f.written([path], folder / "map.toml")
+
+    return write
+
+
+def _binance(folder: Path, rows: int) -> Written:
+    """An early diff, a snapshot of two levels, then diffs of two levels and trades."""
+    levels = '"bids": [["599.00", "1"]], "asks": [["601.00", "2"]]'
+    early = f'"E": {DAY_US // 1000}, "s": "XY", "U": 100, "u": 100, "b": [], "a": []'
+    lines = [
+        f'{DAY_US + 900} {{"e": "depthUpdate", {early}}}',
+        f'{DAY_US + 950} {{"lastUpdateId": 100, {levels}}}',
+    ]
+    diffs, trades = 0, 0
+    while 4 + 2 * diffs + trades < rows:
+        us = DAY_US + (1 + diffs) * 100_000
+        price = f"{60_000 + diffs % 40}"
+        bid, ask = f"{price[:3]}.{price[3:]}", f"6{price[1:3]}.5{price[4]}"
+        update = f'"U": {101 + diffs}, "u": {101 + diffs}'
+        body = f'"b": [["{bid}", "{1 + diffs % 9}"]], "a": [["{ask}", "{diffs % 9}"]]'
+        head = f'"E": {us // 1000}, "s": "XY"'
+        lines.append(f'{us + 900} {{"e": "depthUpdate", {head}, {update}, {body}}}')
+        diffs += 1
+        if diffs % 2:
+            trades += 1
+            body = f'"t": {trades}, "T": {us // 1000}, "p": "{bid}", "q": "3", "m": true'
+            lines.append(f'{us + 1900} {{"e": "trade", {head}, {body}}}')
+    path = folder / "capture"
+    path.write_text("\n".join(lines) + "\n")
+    kinds = {
+        Kind.SNAPSHOT_BEGIN: 1,
+        Kind.SNAPSHOT_END: 1,
+        Kind.LEVEL: 2 + 2 * diffs,
+        Kind.TRADE: trades,
+    }
+    return Written([path], kinds, 3 * trades)
+
+
+_X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
+
+_TEMPLATE = Case(
+    "template",
+    "template",
+    _template,
+    {"symbol": "X", "tick": 0.01},
+    ("hft.adapters.template.BLOCK_BYTES",),
+)
+_CSV = Case("csv", "csv", _table("csv"), {}, ("hft.adapters.table.source.BLOCK_BYTES",), cut="open")
+_BINANCE = Case(
+    "binance",
+    "binance",
+    _binance,
+    {"tick": 0.01, "lot": 1.0},
+    ("hft.adapters.binance.capture.BATCH",),
+    real=("crypto_l2/spot_btcusdt_20240808.gz",),
+)
+
+CASES = (
+    _TEMPLATE,
+    packed(_TEMPLATE),
+    _BINANCE,
+    packed(_BINANCE),
+    _CSV,
+    packed(_CSV),
+    Case(
+        "parquet",
+        "parquet",
+        _table("parquet"),
+        blocks=("hft.adapters.table.source.BATCH_ROWS",),
+        cut="nothing",
+    ),
+    Case(
+        "hftbacktest.npy",
+        "hftbacktest",
+        _hftbacktest("npy"),
+        _X,
+        ("hft.adapters.hftbacktest.CHUNK",),
+        cut="nothing",
+    ),
+    Case(
+        "hftbacktest.npz",
+        "hftbacktest",
+        _hftbacktest("npz"),
+        _X,
+        ("hft.adapters.hftbacktest.CHUNK",),
+        cut="nothing",
+    ),
+)
+
+
+def real(case: Case) -> Case:
+    """The case with what its real files need to be told."""
+    return replace(case, facts=case.real_facts)
+
+
+def resized(case: Case, size: int) -> Iterator[tuple[str, int]]:
+    """The case's block constants at a size; those that hold rows and bytes alike."""
+    for name in case.blocks:
+        yield name, size
+
+
+def _peak_growth(name: str, folder: Path, rows: int) -> int:
+    """Bytes by which reading `folder`'s file of so many rows raises the peak of memory."""
+    case = next(c for c in CASES if c.name == name)
+    for where, size in resized(case, 1 << 14):
+        module, _, attribute = where.rpartition(".")
+        setattr(import_module(module), attribute, size)
+    _drain(case, folder / "warm")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _drain(case, folder / str(rows))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+def _drain(case: Case, folder: Path) -> None:
+    paths = [Path(line) for line in (folder / "paths").read_text().splitlines()]
+    maps = sorted(folder.glob("*.toml"))
+    for source in case.sources(paths, maps[0] if maps else None):
+        for batch in source.batches():
+            assert batch.done <= 1
+
+
+if __name__ == "__main__":
+    print(_peak_growth(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))
