@@ -7,6 +7,43 @@ import numpy
 from numpy.typing import NDArray
 
 
+class BookStream:
+    """The book of one instrument's rows, chunk by chunk."""
+
+    def __init__(self) -> None: ...
+
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """EVENT rows viewed as (n, 8) int64 -> (packets, 8) int64."""
+
+    def levels(self, side: int, n: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """(k, 3): price, lots, orders."""
+
+    def queue(self, side: int, price: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """(k, 2): order id, lots."""
+
+    @property
+    def live_orders(self) -> int: ...
+
+    @property
+    def faults(self) -> dict: ...
+
+    @property
+    def trading(self) -> int: ...
+
+    @property
+    def state(self) -> str: ...
+
+class LevelStream:
+    """Order-by-order rows told as levels, chunk by chunk."""
+
+    def __init__(self) -> None: ...
+
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """(n, 8) int64 -> (k, 8) int64."""
+
+    def rest(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """Rows of a packet that the feed left open."""
+
 class OwnRow:
     """What an own feature may read, during its call."""
 
@@ -851,6 +888,18 @@ class VenueConfig:
     def queue_n(self, arg: float, /) -> None: ...
 
     @property
+    def matching(self) -> int: ...
+
+    @matching.setter
+    def matching(self, arg: int, /) -> None: ...
+
+    @property
+    def replace_keeps(self) -> int: ...
+
+    @replace_keeps.setter
+    def replace_keeps(self, arg: int, /) -> None: ...
+
+    @property
     def partial_fills(self) -> bool: ...
 
     @partial_fills.setter
@@ -915,6 +964,36 @@ class Replay:
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 
     def make_bars(self, interval_ns: int) -> None: ...
+
+class ItchRows:
+    """ITCH 5.0 messages behind their lengths, as rows of a stock."""
+
+    def __init__(self, locate: int, midnight: int, tick: int, lenient: bool = False) -> None:
+        """
+        `midnight`: of the day in New York, ns; `tick`: in 1/10,000 dollar; `lenient`: leave out and count messages that cannot be read.
+        """
+
+    def fill(self, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], buffer: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> tuple[int, int]:
+        """
+        Decode whole messages from the front of `data` into a writable buffer of EVENT bytes; returns bytes consumed and rows written. Flags lack LAST.
+        """
+
+    def counts(self) -> dict: ...
+
+    @property
+    def resting(self) -> int:
+        """Orders that rest now."""
+
+class ItchDirectory:
+    """Stocks of an ITCH 5.0 file."""
+
+    def __init__(self) -> None: ...
+
+    def read(self, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """Bytes of whole messages consumed from the front."""
+
+    def stocks(self) -> list[tuple[str, int, int]]:
+        """(symbol, locate, messages of book, prints and trading actions)."""
 
 class LiveSim:
     """A strategy on the wall clock against the simulated venue."""
