@@ -15,6 +15,7 @@ FORMATS = {
     "binance": "hft.adapters.binance",
     "csv": "hft.adapters.table",
     "hftbacktest": "hft.adapters.hftbacktest",
+    "itch": "hft.adapters.itch",
     "parquet": "hft.adapters.table",
 }
 """Name of a format to the module that reads it: one with `open_files(request) -> [Source, ...]`,
