@@ -44,7 +44,6 @@ void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
 
 void ReplayDriver::wind_down(InstrumentId inst, Ts ts) {
   wind_down_.at(inst) = ts;
-  next_wind_down_ = std::min(next_wind_down_, ts);
 }
 
 std::int64_t ReplayDriver::rows(InstrumentId inst) const noexcept {
@@ -66,6 +65,8 @@ void ReplayDriver::run() {
     start_ = std::min({start_, s.venue.ts, s.local.ts});
   }
   if (start_ == kNever) throw DataError("there are no rows to replay");
+  for (Ts& ts : wind_down_) ts = std::max(ts, start_);
+  next_wind_down_ = *std::min_element(wind_down_.begin(), wind_down_.end());
   next_sample_ =
       config_.sample_ns > 0 ? start_ - start_ % config_.sample_ns + config_.sample_ns : kNever;
   handle(start_, [&] {

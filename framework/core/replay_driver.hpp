@@ -34,7 +34,7 @@ class ReplayDriver {
   ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues);
 
   void add_stream(InstrumentId inst, Stream stream);
-  /// Ends an instrument's trading at `ts`: `Engine::wind_down`, again and again until it is flat.
+  /// Before `run`: ends an instrument's trading at `ts`, by `Engine::wind_down` until it is flat.
   void wind_down(InstrumentId inst, Ts ts);
 
   /// Called every few thousand steps with rows read so far and our clock; false ends the run early.

@@ -30,6 +30,7 @@ Scale = Annotated[float, Meta(ge=0, le=100)]
 Fee = Annotated[float, Meta(gt=-1, lt=1)]
 LONGEST_LEG = "1min"
 FINEST_SAMPLE = "1ms"
+SHORTEST_END = "1s"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,6 +61,8 @@ class DataConfig(Section, frozen=True):
     """ISO date or time (UTC) or ns; included."""
     end: str | int | None = None
     """Excluded."""
+    as_levels: bool = False
+    """Tell an order-by-order feed as one of levels, as most people would have bought it."""
     chunk_rows: Annotated[int, Meta(ge=1)] = 1 << 18
     tick: Annotated[float, Meta(gt=0)] | None = None
     """For `.npy` and `.npz` files, which do not know theirs."""
@@ -134,6 +137,10 @@ class EngineSection(Section, frozen=True):
     """Publish what the model said of other rows."""
     profile: bool = False
     """Time each stage."""
+    overnight: Literal["carry", "flatten"] = "carry"
+    """`flatten`: each UTC date is a run of its own, flat at its end."""
+    flatten_before: Duration = "5s"
+    """How long before the end of trading a day is wound down."""
 
 
 class Recipe(Section, frozen=True):
@@ -189,6 +196,8 @@ def to_recipe(tables: dict[str, Any], origin: str = "recipe") -> Recipe:
             raise ConfigError(f"{key} is {value!r}: expected at most {LONGEST_LEG}")
         if key == "engine.sample" and 0 < ns < parse_ns(FINEST_SAMPLE):
             raise ConfigError(f"{key} is {value!r}: expected 0 or at least {FINEST_SAMPLE}")
+        if key == "engine.flatten_before" and ns < parse_ns(SHORTEST_END):
+            raise ConfigError(f"{key} is {value!r}: expected at least {SHORTEST_END}")
     return recipe
 
 
@@ -251,6 +260,7 @@ def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
         yield f"venues.{name}.refill_half_life", venue.refill_half_life
     yield "risk.window", recipe.risk.window
     yield "engine.sample", recipe.engine.sample
+    yield "engine.flatten_before", recipe.engine.flatten_before
 
 
 def _duration(value: Duration, key: str) -> int:
