@@ -1,0 +1,349 @@
+"""CSV text, plain, packed or in a zip, read in blocks of whole lines.
+
+Blocks are cut here and not by Arrow, so that a pass that wants one instrument of many can leave out
+blocks that do not hold it (`Reader.blocks(only=…)`): they are unpacked, but not parsed. A line is a
+row: these venues' files hold no quoted line breaks.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hft.adapters.table.readers import Bad, Read, floats, integers, undecoded
+from hft.data.csv_blocks import DAMAGE, open_packed
+from hft.data.exact import on_grid
+from hft.errors import DataError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = NDArray[np.int64]
+
+BLOCK_BYTES = 1 << 22
+PIECE_BYTES = 1 << 17
+LONGEST_LINE = 1 << 24  # bytes; what has no line end for longer is no text
+
+_DAMAGE = (*DAMAGE, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text file, or a member of a zip."""
+
+    path: Path
+    member: str = ""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.path}:{self.member}" if self.member else str(self.path)
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Any, Callable[[], float]]]:
+        """The unpacked bytes, and a function that says what share of them has been read."""
+        if self.member:
+            with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as stream:
+                total = max(archive.getinfo(self.member).file_size, 1)
+                yield stream, lambda: stream.tell() / total
+            return
+        size = max(self.path.stat().st_size, 1)
+        with self.path.open("rb") as file:
+            yield open_packed(file), lambda: min(file.tell() / size, 1.0)
+
+    def header(self) -> list[str]:
+        """Names in the first line.
+
+        Raises:
+            DataError: the file ends or breaks before its first line does.
+        """
+        try:
+            with self.open() as (stream, _):
+                line = stream.readline(LONGEST_LINE)
+        except _DAMAGE as error:
+            raise DataError(f"{self.name}: damaged before its first line: {error}") from error
+        return _names(line)
+
+
+def text_files(path: Path) -> list[TextFile]:
+    """The file itself, or the csv members of a zip in the order they are in.
+
+    Raises:
+        DataError: no such file, or a zip that is not whole.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    with path.open("rb") as file:
+        if file.read(4) != b"PK\x03\x04":
+            return [TextFile(path)]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    except _DAMAGE as error:
+        raise DataError(
+            f"{path}: not a whole zip, whose table of contents is at its end: {error}"
+        ) from error
+    return [TextFile(path, name) for name in members if name.lower().endswith(".csv")]
+
+
+class Reader:
+    """Reads some columns of a text file in blocks, and knows whether the file broke off.
+
+    Args:
+        file: what to read.
+        wanted: columns.
+        names: of all columns, where the file has no header line.
+        repair: leave out what cannot be read, and count it, instead of refusing.
+        counts: where to count.
+    """
+
+    def __init__(
+        self,
+        file: TextFile,
+        wanted: Sequence[str],
+        *,
+        names: Sequence[str] = (),
+        repair: bool = False,
+        counts: dict[str, int] | None = None,
+    ) -> None:
+        self.file = file
+        self.repair = repair
+        self.damaged = False
+        """The last pass met the end too early; what came after is not known."""
+        self.counts = {} if counts is None else counts
+        self._wanted = list(wanted)
+        self._given = list(names)
+        self._names = list(names)
+
+    def count(self, what: str, by: int = 1) -> None:
+        """Count, unless it is nothing."""
+        if by:
+            self.counts[what] = self.counts.get(what, 0) + by
+
+    def blocks(self, only: set[int] | None = None) -> Iterator[Block]:
+        """Rows in file order; with `only`, those of the blocks with these numbers."""
+        self.damaged = False
+        line = 1
+        end = None if only is None else max(only, default=-1) + 1
+        for number, (data, share) in enumerate(islice(self._whole_lines(), end)):
+            if number == 0 and not self._given:
+                data = self._take_header(data)
+                line = 2
+            lines = _count_lines(data)
+            if lines and (only is None or number in only):
+                yield from self._parse(data, line, lines, share, number)
+            line += lines
+
+    def _take_header(self, data: bytes) -> bytes:
+        first, _, rest = data.partition(b"\n")
+        self._names = _names(first)
+        missing = [name for name in self._wanted if name not in self._names]
+        if missing:
+            raise SchemaError(f"{self.file.name}: no column {missing[0]!r}; it has {self._names}")
+        return rest
+
+    def _whole_lines(self) -> Iterator[tuple[bytes, float]]:
+        kept: list[bytes] = []
+        held, share = 0, 0.0
+        try:
+            with self.file.open() as (stream, told):
+                # Small pieces: where damage is in one, the rest of its block is not lost with it.
+                while piece := getattr(stream, "read1", stream.read)(PIECE_BYTES):
+                    kept.append(piece)
+                    held += len(piece)
+                    if held >= BLOCK_BYTES:
+                        text, rest = self._cut(kept)
+                        kept, held, share = [rest], len(rest), told()
+                        yield text, share
+        except _DAMAGE as error:
+            if not self.repair:
+                raise DataError(f"{self.file.name}: damaged, ends too early: {error}") from error
+            self._broke_off()
+            yield self._cut(kept)[0], 1.0  # but for the line it broke off in
+            return
+        if held:
+            yield b"".join(kept), 1.0
+
+    def _cut(self, kept: list[bytes]) -> tuple[bytes, bytes]:
+        text = b"".join(kept)
+        at = text.rfind(b"\n") + 1
+        if len(text) - at > LONGEST_LINE:
+            raise DataError(f"{self.file.name}: a line of over {LONGEST_LINE:,} bytes, want text")
+        return text[:at], text[at:]
+
+    def _broke_off(self) -> None:
+        self.damaged = True
+        self.count("files cut short")
+
+    def _parse(
+        self, data: bytes, first_line: int, lines: int, share: float, number: int
+    ) -> Iterator[Block]:
+        table, odd = self._table(data, first_line)
+        if table.num_rows + len(odd) != lines:
+            # Arrow passes in silence over odd rows that are no UTF-8.
+            data = data.decode("utf-8", "replace").replace("\ufffd", "?").encode()
+            table, odd = self._table(data, first_line)
+        self._count_odd(odd, cut=odd[-1:] == [lines - 1] and not data.endswith(b"\n"))
+        kept = np.delete(np.arange(lines), odd) + first_line
+        if table.num_rows != len(kept):
+            raise DataError(
+                f"{self.file.name}: lines {first_line} to {first_line + lines - 1} hold "
+                f"{table.num_rows} rows, want one a line: quoted line breaks are not read"
+            )
+        if table.num_rows:
+            yield Block(self, table.combine_chunks(), kept, share, number)
+
+    def _count_odd(self, odd: list[int], *, cut: bool) -> None:
+        if cut:
+            self._broke_off()
+        self.count("rows unreadable", len(odd) - cut)
+
+    def _table(self, data: bytes, first_line: int) -> tuple[pa.Table, list[int]]:
+        """The rows, and the numbers of those with too few or too many columns."""
+        import pyarrow as pa
+        from pyarrow import csv
+
+        odd: list[Any] = []
+
+        def on_odd(row: Any) -> str:
+            odd.append(row)
+            return "skip" if self.repair else "error"
+
+        try:
+            table = csv.read_csv(
+                pa.BufferReader(data),
+                read_options=csv.ReadOptions(
+                    column_names=self._names, use_threads=False, block_size=len(data) + 1
+                ),
+                parse_options=csv.ParseOptions(
+                    invalid_row_handler=on_odd, ignore_empty_lines=False
+                ),
+                convert_options=csv.ConvertOptions(
+                    include_columns=self._wanted,
+                    column_types=dict.fromkeys(self._wanted, pa.binary()),
+                    strings_can_be_null=False,
+                ),
+            )
+        except (pa.ArrowException, ValueError, KeyError) as error:
+            self._refuse(odd, first_line, error)
+        return table, [row.number - 1 for row in odd]
+
+    def _refuse(self, odd: list[Any], first_line: int, error: Exception) -> NoReturn:
+        where = self.file.name
+        if odd:
+            row = odd[0]
+            raise DataError(
+                f"{where}: line {first_line + row.number - 1}: {row.actual_columns} columns, want "
+                f"{row.expected_columns}: {row.text[:60]!r}; with repair it is left out"
+            ) from None
+        raise DataError(f"{where}: unreadable from line {first_line}: {error}") from error
+
+
+class Block:
+    """Some rows of a file; columns are converted when asked for.
+
+    `good` says which rows could be read by all columns asked for so far; without repair the first
+    that cannot is refused.
+    """
+
+    def __init__(
+        self, reader: Reader, table: pa.Table, lines: Ints, done: float, number: int = 0
+    ) -> None:
+        self.reader = reader
+        self.lines = lines
+        self.done = done
+        self.number = number
+        self.good: Bad = np.ones(len(lines), bool)
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def filter(self, mask: Bad) -> Block:
+        """Only the rows in `mask`."""
+        import pyarrow as pa
+
+        if mask.all():
+            return self
+        table = self._table.filter(pa.array(mask))
+        return Block(self.reader, table, self.lines[mask], self.done, self.number)
+
+    def column(self, name: str) -> pa.Array:
+        """A column as it was read: bytes."""
+        column = self._table.column(name)
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+    def read(self, name: str, convert: Callable[[Any], Read], wanted: str) -> NDArray[Any]:
+        """A column's values by `convert`, which also says which rows it could not read."""
+        values, bad = convert(self.column(name))
+        if bad.any():
+            self._bad(name, bad, wanted)
+        return values
+
+    def floats(self, name: str) -> NDArray[np.float64]:
+        """A column of finite numbers."""
+        return self.read(name, floats, "finite number")
+
+    def integers(self, name: str) -> Ints:
+        """A column of whole numbers."""
+        return self.read(name, integers, "whole number")
+
+    def codes(self, name: str, codes: dict[str, int]) -> Ints:
+        """A column of few different words, each by its code."""
+        return self.read(name, lambda column: coded(column, codes), f"one of {', '.join(codes)}")
+
+    def steps(self, values: NDArray[Any], step: float, what: str) -> Ints:
+        """Prices in ticks or quantities in lots."""
+        values = np.where(self.good, values, 0.0)
+        try:
+            return on_grid(values, step, what, rows=self.lines, where="line")[0]
+        except DataError as error:
+            raise DataError(f"{self.reader.file.name}: {error}") from None
+
+    def count_bad(self) -> None:
+        """Count the rows that were left out."""
+        self.reader.count("rows unreadable", int(np.count_nonzero(~self.good)))
+
+    def _bad(self, name: str, bad: Bad, wanted: str) -> None:
+        if not self.reader.repair:
+            at = int(bad.argmax())
+            value = undecoded(self.column(name))[at].as_py() or b""
+            raise DataError(
+                f"{self.reader.file.name}: line {self.lines[at]}, column {name}: "
+                f"{value.decode('utf-8', 'replace')!r}, want {wanted}"
+            )
+        self.good &= ~bad
+
+
+def coded(column: pa.Array, codes: dict[str, int]) -> Read:
+    """The code of each word, and where there is none."""
+    words, at = words_of(column)
+    values = np.array([codes.get(word, 0) for word in words], np.int64)
+    known = np.array([word in codes for word in words], bool)
+    return values[at], ~known[at]
+
+
+def words_of(column: pa.Array) -> tuple[list[str], Ints]:
+    """The different words of a column, and which of them each row has."""
+    packed = column.dictionary_encode()
+    words = [w.decode("utf-8", "replace").strip() for w in undecoded(packed.dictionary).to_pylist()]
+    return words, np.asarray(packed.indices).astype(np.int64)
+
+
+def _count_lines(data: bytes) -> int:
+    # bytes.count finds one line end at a time
+    ends = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
+    return ends + bool(data and not data.endswith(b"\n"))
+
+
+def _names(line: bytes) -> list[str]:
+    text = line.decode("utf-8-sig", "replace").strip()
+    return [name.strip().strip('"') for name in text.split(",")]
