@@ -17,6 +17,7 @@ FORMATS = {
     "hftbacktest": "hft.adapters.hftbacktest",
     "itch": "hft.adapters.itch",
     "parquet": "hft.adapters.table",
+    "shanghai": "hft.adapters.shanghai",
 }
 """Name of a format to the module that reads it: one with `open_files(request) -> [Source, ...]`,
 whose docstring begins with a line for `hft data formats` (docs/adding-an-importer.md)."""
