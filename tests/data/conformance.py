@@ -289,6 +289,58 @@ def _binance(folder: Path, rows: int) -> Written:
     return Written([path], kinds, 3 * trades)
 
 
+def _order_kinds(rows: int) -> tuple[dict[Kind, int], int]:
+    """What a format that holds `orders` gives, and the lots it trades."""
+    o = orders(rows)
+    count = {what: int(np.count_nonzero(o.what == what)) for what in "AXEDFP"}
+    kinds = {
+        Kind.TRADE: count["P"],
+        Kind.ADD: count["A"],
+        Kind.CANCEL: count["X"] + count["D"],
+        Kind.EXECUTE: count["E"] + count["F"],
+    }
+    return kinds, int(o.lots[np.isin(o.what, ["E", "F", "P"])].sum())
+
+
+_ITCH_HEAD = [("length", ">u2"), ("type", "S1"), ("locate", ">u2"), ("tracking", ">u2")]
+_ITCH_HEAD += [("ts_high", ">u2"), ("ts_low", ">u4")]
+_ITCH_REST: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "A": ("A", [("id", ">u8"), ("side", "S1"), ("lots", ">u4"), ("stock", "S8"), ("price", ">u4")]),
+    "E": ("E", [("id", ">u8"), ("lots", ">u4"), ("match", ">u8")]),
+    "X": ("X", [("id", ">u8"), ("lots", ">u4")]),
+    "D": ("D", [("id", ">u8")]),
+    "P": ("P", []),
+    "F": (
+        "C",
+        [("id", ">u8"), ("lots", ">u4"), ("match", ">u8"), ("shown", "S1"), ("price", ">u4")],
+    ),
+}
+_ITCH_REST["P"] = ("P", [*_ITCH_REST["A"][1], ("match", ">u8")])
+
+
+def _itch(folder: Path, rows: int) -> Written:
+    """One stock: its directory, then orders."""
+    rows = rows // len(_LIVES) * len(_LIVES)
+    o, types = orders(rows), []
+    for step, (what, _, _) in enumerate(_LIVES):
+        types.append((str(step), np.dtype(_ITCH_HEAD + _ITCH_REST[what][1])))
+    out = np.zeros(rows // len(_LIVES), np.dtype(types))
+    for step, (what, _, _) in enumerate(_LIVES):
+        part, mine = out[str(step)], slice(step, None, len(_LIVES))
+        ns = (o.us[mine] - DAY_US) * 1000
+        side = np.where(o.side[mine] > 0, b"B", b"S")
+        values = {"length": part.dtype.itemsize - 2, "type": _ITCH_REST[what][0], "locate": 7}
+        values |= {"ts_high": ns >> 32, "ts_low": ns & 0xFFFFFFFF, "stock": "XY      "}
+        values |= {"id": o.id[mine], "lots": o.lots[mine], "side": side, "shown": b"Y"}
+        values |= {"price": o.ticks[mine] * 100, "match": 1 + o.us[mine] - DAY_US}
+        for name in part.dtype.names or ():
+            part[name] = values.get(name, 0)
+    directory = b"R" + (7).to_bytes(2, "big") + bytes(8) + b"XY      " + b"Q".ljust(20, b"\0")
+    path = folder / "2024-08-09.itch"
+    path.write_bytes(len(directory).to_bytes(2, "big") + directory + out.tobytes())
+    return Written([path], *_order_kinds(rows))
+
+
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
 
 _TEMPLATE = Case(
@@ -299,6 +351,9 @@ _TEMPLATE = Case(
     ("hft.adapters.template.BLOCK_BYTES",),
 )
 _CSV = Case("csv", "csv", _table("csv"), {}, ("hft.adapters.table.source.BLOCK_BYTES",), cut="open")
+_ITCH = Case(
+    "itch", "itch", _itch, {}, ("hft.adapters.itch.PIECE_BYTES", "hft.adapters.itch.BATCH_ROWS")
+)
 _BINANCE = Case(
     "binance",
     "binance",
@@ -315,6 +370,8 @@ CASES = (
     packed(_BINANCE),
     _CSV,
     packed(_CSV),
+    _ITCH,
+    packed(_ITCH),
     Case(
         "parquet",
         "parquet",
