@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from hft.errors import ConfigError, DataError
 from hft.types import EVENT, InstrumentSpec, Kind
 
 if TYPE_CHECKING:
+    from hft.data.days import FeedDays
     from hft.data.opening import FileData
     from hft.data.store import Store
 
@@ -33,10 +34,27 @@ class Feed:
     """Of the content, or of what generates it."""
     ts_range: tuple[int, int]
     """First and last time, or the bounds asked for [ns]; for progress alone."""
+    days: FeedDays
+    """The same rows, a day at a time."""
     kinds: frozenset[str]
     """Names of the kinds of rows there are, on the days of the range."""
     cannot_tell: tuple[str, ...] = ()
     """What the data leave open, as their import said."""
+    in_memory: bool = False
+    """The rows were given as an array: another process cannot open them again."""
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """What there is for features: `L2` levels, `L3` orders, `trades`."""
+        found = {_GIVES[kind] for kind in self.kinds if kind in _GIVES}
+        if "EXECUTE" in self.kinds:
+            found.add("trades")
+        return frozenset(found | ({"L2"} if "L3" in found else set()))
+
+
+_GIVES = {"LEVEL": "L2", "BBO": "L2", "TRADE": "trades"}
+_ORDERS = ("ADD", "MODIFY", "CANCEL", "EXECUTE", "REPLACE")
+_GIVES |= dict.fromkeys(_ORDERS, "L3")
 
 
 def open_feeds(
@@ -61,11 +79,29 @@ def open_feeds(
         feeds = _synthetic(recipe.data)
     else:
         feeds = _stored(recipe.data)
+    if recipe.data.as_levels:
+        feeds = [_as_levels(feed) for feed in feeds]
     return _chosen(feeds, recipe.data)
+
+
+def _as_levels(feed: Feed) -> Feed:
+    from hft.data.books import levels_of
+
+    if "L3" not in feed.gives:
+        return feed
+    kinds = feed.kinds - set(_ORDERS) | {"LEVEL", "TRADE"}
+    return replace(
+        feed,
+        chunks=lambda: levels_of(feed.chunks()),
+        days=feed.days.through(levels_of),
+        hash=f"levels:{feed.hash}",
+        kinds=kinds,
+    )
 
 
 def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
     from hft.data.checks import check
+    from hft.data.days import scanned_days
 
     spec = next((s for s in specs if s.name == name), None)
     if spec is None:
@@ -80,10 +116,12 @@ def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
     digest = hashlib.blake2b(rows.view(np.uint8).data, digest_size=16).hexdigest()
     ends = (int(rows["ts_event"][0]), int(rows["ts_recv"][-1])) if len(rows) else (0, 0)
     kinds = frozenset(Kind(k).name for k in np.unique(rows["kind"]).tolist())
-    return Feed(spec, lambda: iter([rows]), digest, ends, kinds)
+    days = scanned_days(lambda: iter([rows]))
+    return Feed(spec, lambda: iter([rows]), digest, ends, days, kinds, in_memory=True)
 
 
 def _synthetic(config: DataConfig) -> list[Feed]:
+    from hft.data.days import scanned_days
     from hft.data.store import instant
     from hft.data.synth import kinds_of, symbol_chunks
 
@@ -102,12 +140,15 @@ def _synthetic(config: DataConfig) -> list[Feed]:
         digest = "synth:" + hashlib.blake2b(identity, digest_size=16).hexdigest()
         start = instant(config.synth.start) or 0
         end = start + round(config.synth.duration_s * 1e9)
-        feeds.append(Feed(spec, chunks, digest, (start, end), kinds_of(config.synth)))
+        days, kinds = scanned_days(chunks), kinds_of(config.synth)
+        feeds.append(Feed(spec, chunks, digest, (start, end), days, kinds))
     return feeds
 
 
 def _stored(config: DataConfig) -> list[Feed]:
+    from hft.data.days import scanned_days, stored_days
     from hft.data.opening import open_data
+    from hft.data.store import Store
 
     bare = Path(config.path).suffix in (".npy", ".npz")
     if bare and (config.tick is None or config.lot is None):
@@ -128,12 +169,18 @@ def _stored(config: DataConfig) -> list[Feed]:
             return source.chunks(name, config.start, config.end, rows=config.chunk_rows)
 
         span = config.start, config.end
+        days = (
+            stored_days(source, name, *span, config.chunk_rows)
+            if isinstance(source, Store)
+            else scanned_days(chunks)
+        )
         feeds.append(
             Feed(
                 source.spec(name),
                 chunks,
                 source.hash(name, *span),
                 _range(source, name, config),
+                days,
                 source.kinds(name, *span),
                 source.cannot_tell(name, *span),
             )

@@ -98,11 +98,13 @@ class Store:
 
     def kinds(self, name: str, start: Time = None, end: Time = None) -> frozenset[str]:
         """Kinds of rows on the days of [start, end)."""
-        found: set[str] = set()
-        for day, meta in self._metas(name, instant(start), instant(end)):
-            known = meta.kinds
-            found.update(files.kinds_in(self.file(name, day)) if known is None else known)
-        return frozenset(found)
+        days = self._metas(name, instant(start), instant(end))
+        return frozenset().union(*(self.day_kinds(name, day) for day, _ in days))
+
+    def day_kinds(self, name: str, day: str) -> frozenset[str]:
+        """Kinds of rows of one day."""
+        known = self.meta(name, day).kinds
+        return frozenset(files.kinds_in(self.file(name, day)) if known is None else known)
 
     def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
         """What the days of [start, end) leave open, as their imports said."""
@@ -157,7 +159,7 @@ class Store:
             columns: fields of EVENT to read; the rows have these alone, in this order.
             kinds: names of the kinds of rows wanted, such as `("TRADE", "EXECUTE")`.
         """
-        for day in self._days_of_one_grid(name, instant(start), instant(end)):
+        for day in self.days_of_one_grid(name, start, end):
             yield from self.day_rows(name, day, start, end, rows, columns=columns, kinds=kinds)
 
     def day_rows(
@@ -200,7 +202,7 @@ class Store:
         numbers) and `what` (the kind's name). A column that is not used costs nothing.
         """
         first, last = instant(start), instant(end)
-        days = list(self._days_of_one_grid(name, first, last))
+        days = self.days_of_one_grid(name, first, last)
         if not days:  # the columns, and no row
             days, last = self.days(name)[:1], np.iinfo(np.int64).min
         codes = None if kinds is None else kind_codes(kinds)
@@ -322,16 +324,18 @@ class Store:
             if (end is None or meta.ts_first < end) and (start is None or meta.ts_last >= start):
                 yield day, meta
 
-    def _days_of_one_grid(self, name: str, start: int | None, end: int | None) -> Iterator[str]:
-        spec = self.spec(name)
-        for day, meta in self._metas(name, start, end):
+    def days_of_one_grid(self, name: str, start: Time = None, end: Time = None) -> list[str]:
+        """Days with rows in [start, end), which must share the newest day's tick and lot."""
+        spec, days = self.spec(name), []
+        for day, meta in self._metas(name, instant(start), instant(end)):
             if (meta.spec.tick, meta.spec.lot) != (spec.tick, spec.lot):
                 raise DataError(
                     f"{name}: tick {meta.spec.tick} and lot {meta.spec.lot} on {day} are not "
                     f"those of its newest day, {spec.tick} and {spec.lot}; read each stretch by "
                     "itself"
                 )
-            yield day
+            days.append(day)
+        return days
 
     def _raw_is_current(self, path: Path, meta: Meta) -> bool:
         if not path.exists():
