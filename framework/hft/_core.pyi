@@ -440,6 +440,14 @@ class Book:
 
     def lots_at(self, side: int, price: int) -> int: ...
 
+    def queue(self, side: int, price: int) -> list[tuple[int, int]]:
+        """
+        Orders at a price [ticks], first in the queue first: (id, lots); needs an L3 feed.
+        """
+
+    def order_count(self, side: int, price: int) -> int:
+        """Orders at a price [ticks]; needs an L3 feed."""
+
     def levels(self, side: int, n: int = 10) -> list[tuple[int, int]]:
         """[(price, lots)] from the best outwards."""
 

@@ -37,6 +37,7 @@ Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
 
 LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
+TOLD = {"L2": "price levels", "L3": "every order", "trades": "prints"}
 MATCHING = ("fifo", "pro_rata")
 KEEPS = ("smaller", "same_price", "nothing")
 MOVES = ("on_answer", "on_call", "overlap")
@@ -149,7 +150,28 @@ def prepare(
     arrays = data if isinstance(data, Mapping) else None
     feeds = open_feeds(resolved, arrays, specs)
     params = _params(cls, resolved)
-    return Plan(cls, file, resolved, feeds, params, _sources(cls, home, params))
+    sources = _sources(cls, home, params)
+    _refuse_blind(cls, sources, feeds)
+    return Plan(cls, file, resolved, feeds, params, sources)
+
+
+def _refuse_blind(cls: type[Strategy], sources: list[SourcePlan], feeds: list[Feed]) -> None:
+    """A feature that the data cannot feed would read 0 all day."""
+    needs: dict[str, str] = {}
+    for source in sources:
+        needs |= {n: f"feature {name!r}" for n, name in source.features.needs.items()}
+    if cls.bars is not None:
+        needs["trades"] = f"{cls.__name__}.bars"
+    needs |= {name: f"{cls.__name__}.needs" for name in cls.needs}
+    unknown = set(needs) - set(TOLD)
+    if unknown:
+        raise StrategyError(f"{cls.__name__}.needs has {sorted(unknown)}; there are {list(TOLD)}")
+    for feed in feeds:
+        for need in sorted(set(needs) - feed.gives):
+            raise ConfigError(
+                f"{needs[need]} needs {TOLD[need]} ({need}); the data of {feed.spec.name} give "
+                f"{', '.join(sorted(feed.gives)) or 'neither levels nor trades'}"
+            )
 
 
 def _absolute(tables: dict[str, Any]) -> None:
@@ -256,8 +278,8 @@ def run_with_variants(
 
 
 def _uses_queue_estimate(plan: Plan) -> bool:
-    venues = [plan.recipe.venue, *plan.recipe.venues.values()]
-    return any(v.queue != "risk_averse" for v in venues)
+    estimated = {f.spec.venue for f in plan.feeds if "L3" not in f.gives}
+    return any(venue_of(plan.recipe, name).queue != "risk_averse" for name in estimated)
 
 
 def _with(plan: Plan, **changes: dict[str, Any]) -> Plan:

@@ -17,14 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.durations import format_ns, parse_ns
-from hft.errors import ConfigError, SchemaError
-from hft.types import EVENT
+from hft.errors import ConfigError, DataError, SchemaError
+from hft.types import EVENT, Kind
 
 MAX_LEVELS = 32
 """Deepest level a feature may read; `FeatureSet::kMaxLevels`."""
 
 Update = Callable[[Any, Any], tuple[Any, float]]
 
+_L3 = ("order_count", "order_count_imbalance", "add_flow", "cancel_flow")
+_TRADES = ("trade_flow", "trade_lots", "trade_count", "since_trade")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -41,6 +43,11 @@ class Feature:
     is_log: bool = False
     update: Update | None = None
     state: Any = None
+
+    @property
+    def needs(self) -> str:
+        """What a feed must tell for it: `L2` levels, `L3` orders or `trades`."""
+        return "L3" if self.kind in _L3 else "trades" if self.kind in _TRADES else "L2"
 
     def named(self, name: str) -> Feature:
         """The same feature under another name."""
@@ -179,6 +186,30 @@ def level_distance(side: int, level: int = 1) -> Feature:
     return _at_level("level_distance", "distance", side, level)
 
 
+def order_count(side: int, level: int = 1) -> Feature:
+    """log(1 + orders) at `level` of `side`; needs an order-by-order feed (L3)."""
+    return _at_level("order_count", "orders", side, level)
+
+
+def order_count_imbalance(levels: int = 1) -> Feature:
+    """(bid orders - ask orders) / (bid orders + ask orders) over the first `levels`; L3."""
+    name = f"order_count_imbalance_{levels}"
+    return Feature("order_count_imbalance", name, levels=_checked_levels(levels))
+
+
+def add_flow(window: str | int = 0) -> Feature:
+    """Lots of new bids less those of new asks, at any price; `window` as in `trade_flow`; L3.
+
+    An order that moves counts as cancelled and added.
+    """
+    return _traded("add_flow", window)
+
+
+def cancel_flow(window: str | int = 0) -> Feature:
+    """Lots of bids that left untraded less those of asks, as in `add_flow`; L3."""
+    return _traded("cancel_flow", window)
+
+
 def since_event() -> Feature:
     """log(1 + us) since the packet before this one."""
     return Feature("since_event", "since_event")
@@ -244,6 +275,14 @@ class Features:
         """Column names, in order."""
         return tuple(f.name for f in self.features)
 
+    @property
+    def needs(self) -> dict[str, str]:
+        """What a feed must tell, each with the first column or trigger that needs it."""
+        needs = {f.needs: f.name for f in reversed(self.features)}
+        if self.trigger.kind == "trade":
+            needs.setdefault("trades", "OnTrade()")
+        return needs
+
     def __len__(self) -> int:
         return len(self.features)
 
@@ -269,6 +308,7 @@ def compute_features(
 
     Raises:
         SchemaError: not EVENT rows, or more than one instrument.
+        DataError: a feature of orders over a feed of levels.
     """
     from hft import _core
 
@@ -276,9 +316,13 @@ def compute_features(
     stream = _core.FeatureStream(*features.to_core())
     parts = []
     instrument: int | None = None
+    by_orders = False
     for chunk in chunks:
         instrument = _checked_instrument(chunk, instrument)
         parts.append(stream.feed(as_words(chunk)))
+        by_orders = by_orders or bool((chunk["kind"] == Kind.ADD).any())
+    if parts and "L3" in features.needs and not by_orders:
+        raise DataError(f"{features.needs['L3']} needs every order (L3); the events tell levels")
     if not parts:
         return np.empty(0, np.int64), np.empty((0, len(features)))
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])

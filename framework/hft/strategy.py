@@ -59,6 +59,8 @@ class Strategy(StrategyBase):
         features: `Features(...)` when no model brings them (or override `inputs`).
         model, models: `Model("name")`, or a dict of them.
         bars: interval of the bars `on_bar` gets, such as `"1min"`.
+        needs: what a feed must tell besides what features and bars need: `"L2"` levels, `"L3"`
+            orders, `"trades"`. A run on data without it is refused.
     """
 
     params: Params
@@ -66,6 +68,7 @@ class Strategy(StrategyBase):
     model: ClassVar[Model | None] = None
     models: ClassVar[Mapping[str, Model]] = types.MappingProxyType({})
     bars: ClassVar[str | None] = None
+    needs: ClassVar[tuple[str, ...]] = ()
 
     seed: int = 1
     """The recipe's seed; set by the run."""

@@ -204,6 +204,6 @@ def test_rows_that_are_not_ours_are_refused():
     with pytest.raises(SchemaError, match="instruments 0 and 3"):
         compute_features(events, features)
     events["instrument"][-1] = 0
-    events["kind"][7] = Kind.ADD
-    with pytest.raises(DataError, match="row 7 is order by order"):
-        compute_features(events, features)
+    orders = Features(f.order_count(BUY), trigger=OnPacket())
+    with pytest.raises(DataError, match=r"order_count_bid_1|orders_bid_1 needs every order"):
+        compute_features(events, orders)

@@ -34,6 +34,15 @@ const Book& readable(const BookView& v) {
   return book;
 }
 
+const OrderBook& orders_of(const BookView& v) {
+  const OrderBook* orders = readable(v).orders();
+  if (orders == nullptr)
+    raise_error("DataError",
+                "the feed of " + v.market->inst.name() +
+                    " tells levels, not orders: say needs = (\"L3\",) in the strategy");
+  return *orders;
+}
+
 std::optional<Ticks> price_or_none(Ticks price) {
   return price == kNoPrice ? std::nullopt : std::optional<Ticks>(price);
 }
@@ -226,6 +235,22 @@ void init_views(nb::module_& m) {
           "lots_at",
           [](const BookView& v, int side, Ticks price) { return readable(v).lots_at(side, price); },
           "side"_a, "price"_a)
+      .def(
+          "queue",
+          [](const BookView& v, int side, Ticks price) {
+            std::vector<std::pair<std::int64_t, Lots>> out;
+            orders_of(v).for_each_at(
+                side, price, [&](std::int64_t id, Lots lots) { out.emplace_back(id, lots); });
+            return out;
+          },
+          "side"_a, "price"_a,
+          "Orders at a price [ticks], first in the queue first: (id, lots); needs an L3 feed.")
+      .def(
+          "order_count",
+          [](const BookView& v, int side, Ticks price) {
+            return orders_of(v).orders_at(side, price);
+          },
+          "side"_a, "price"_a, "Orders at a price [ticks]; needs an L3 feed.")
       .def(
           "levels", [](const BookView& v, int side, int n) { return levels(readable(v), side, n); },
           "side"_a, "n"_a = 10, "[(price, lots)] from the best outwards.")
