@@ -186,18 +186,18 @@ class Reader:
     def _parse(
         self, data: bytes, first_line: int, lines: int, share: float, number: int
     ) -> Iterator[Block]:
-        table, odd = self._table(data, first_line)
-        if table.num_rows + len(odd) != lines:
-            # Arrow passes in silence over odd rows that are no UTF-8.
+        if not data.isascii():
+            # Arrow passes over odd rows that are no UTF-8 without telling us.
             data = data.decode("utf-8", "replace").replace("\ufffd", "?").encode()
-            table, odd = self._table(data, first_line)
+        table, odd = self._table(data, first_line)
         self._count_odd(odd, cut=odd[-1:] == [lines - 1] and not data.endswith(b"\n"))
-        kept = np.delete(np.arange(lines), odd) + first_line
-        if table.num_rows != len(kept):
+        if table.num_rows + len(odd) != lines:
             raise DataError(
                 f"{self.file.name}: lines {first_line} to {first_line + lines - 1} hold "
-                f"{table.num_rows} rows, want one a line: quoted line breaks are not read"
+                f"{table.num_rows + len(odd)} rows, want one a line: quoted or bare line breaks "
+                "are not read"
             )
+        kept = np.delete(np.arange(lines), odd) + first_line
         if table.num_rows:
             yield Block(self, table.combine_chunks(), kept, share, number)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import resource
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -341,6 +342,84 @@ def _itch(folder: Path, rows: int) -> Written:
     return Written([path], *_order_kinds(rows))
 
 
+def _clock(rows: int) -> Any:
+    """Times of day in Beijing as the vendors write them, a millisecond apart, (rows,) of text."""
+    import polars as pl
+
+    ms = pl.Series(36_000_000 + np.arange(rows))
+    return ms.cast(pl.Datetime("ms")).dt.strftime("%H:%M:%S%.3f").to_numpy()
+
+
+def _shanghai(form: str) -> Callable[[Path, int], Written]:
+    """Orders and trades: as two files, as a zip of both, or as one file."""
+
+    def write(folder: Path, rows: int) -> Written:
+        o = orders(rows)
+        trade, order = np.isin(o.what, ["E", "F"]), np.isin(o.what, ["A", "D"])
+        day = folder / "20240809"
+        day.mkdir(exist_ok=True)
+        clock, number = _clock(rows), 1 + np.arange(rows)
+        buyer = np.where(o.side > 0, o.id, o.other)
+        seller = np.where(o.side < 0, o.id, o.other)
+        if form == "one":
+            both = {
+                "SecurityID": ["600519.SH"] * rows,
+                "Date": ["2024.08.09"] * rows,
+                "Time": clock,
+                "SourceType": trade.astype(int),
+                "Type": np.where(o.what == "D", 10, np.where(trade, 0, 2)),
+                "Price": o.ticks * 100,
+                "Qty": o.lots,
+                "BSFlag": np.where((o.side > 0) != trade, 1, 2),
+                "BuyNo": np.where(trade | (o.side > 0), buyer, 0),
+                "SellNo": np.where(trade | (o.side < 0), seller, 0),
+                "ApplSeqNum": number,
+            }
+            mine = trade | order
+            paths = [_csv(day / "both.csv", {k: np.asarray(v)[mine] for k, v in both.items()})]
+        else:
+            same = {"SecurityID": np.full(rows, 600519), "BizIndex": number, "LocalTime": clock}
+            entrust = {
+                **same,
+                "OrderTime": clock,
+                "OrderType": o.what,
+                "OrderNO": o.id,
+                "OrderPrice": o.ticks / 100,
+                "Balance": o.lots,
+                "OrderBSFlag": np.where(o.side > 0, "B", "S"),
+            }
+            trades = {
+                **same,
+                "TradTime": clock,
+                "TradPrice": o.ticks / 100,
+                "TradVolume": o.lots,
+                "TradeBuyNo": buyer,
+                "TradeSellNo": seller,
+                "TradeBSFlag": np.where(o.side > 0, "S", "B"),
+            }
+            paths = [
+                _csv(day / "entrust.csv", {k: v[order] for k, v in entrust.items()}),
+                _csv(day / "trade.csv", {k: v[trade] for k, v in trades.items()}),
+            ]
+        if form == "zip":
+            with zipfile.ZipFile(
+                day / "20240809.zip", "w", zipfile.ZIP_DEFLATED, True, 1
+            ) as archive:
+                for path in paths:
+                    archive.write(path, f"20240809/{path.name}")
+            paths = [day / "20240809.zip"]
+        kinds = {
+            Kind.CLEAR: 1,
+            Kind.ADD: int(np.count_nonzero(o.what == "A")),
+            Kind.CANCEL: int(np.count_nonzero(o.what == "D")),
+            Kind.EXECUTE: int(np.count_nonzero(trade)),
+            Kind.STATUS: 1,
+        }
+        return Written(paths, kinds, int(o.lots[trade].sum()))
+
+    return write
+
+
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
 
 _TEMPLATE = Case(
@@ -351,6 +430,7 @@ _TEMPLATE = Case(
     ("hft.adapters.template.BLOCK_BYTES",),
 )
 _CSV = Case("csv", "csv", _table("csv"), {}, ("hft.adapters.table.source.BLOCK_BYTES",), cut="open")
+_CHINA = ("hft.adapters.china.text.BLOCK_BYTES", "hft.adapters.china.text.PIECE_BYTES")
 _ITCH = Case(
     "itch", "itch", _itch, {}, ("hft.adapters.itch.PIECE_BYTES", "hft.adapters.itch.BATCH_ROWS")
 )
@@ -372,6 +452,16 @@ CASES = (
     packed(_CSV),
     _ITCH,
     packed(_ITCH),
+    Case("shanghai", "shanghai", _shanghai("two"), blocks=_CHINA, cut="merged"),
+    Case(
+        "shanghai.zip",
+        "shanghai",
+        _shanghai("zip"),
+        blocks=_CHINA,
+        cut="nothing",
+        real=("cn_l3/sse_600519_20230201_tonglian.zip",),
+    ),
+    Case("shanghai.one", "shanghai", _shanghai("one"), blocks=_CHINA, cut="open"),
     Case(
         "parquet",
         "parquet",
