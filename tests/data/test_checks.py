@@ -196,3 +196,19 @@ def test_durations_for_people() -> None:
 
 def test_empty_feed_is_sound() -> None:
     assert check(np.empty(0, EVENT)).ok
+
+
+def test_a_feed_of_orders_names_them_and_tells_no_levels() -> None:
+    orders = np.zeros(3, EVENT)
+    orders["ts_event"] = orders["ts_recv"] = [1, 2, 3]
+    orders["kind"], orders["side"], orders["flags"] = Kind.ADD, 1, SEEN_BY_BOTH
+    orders["price"], orders["qty"], orders["order_id"] = 100, 5, [1, 2, 3]
+    assert check(orders).ok
+    nameless = orders.copy()
+    nameless["order_id"][1] = 0
+    with pytest.raises(DataError, match=r"row 1: order_id 0 or ref_id 0 of a ADD row is no order"):
+        check(nameless).require()
+    mixed = orders.copy()
+    mixed["kind"][2] = Kind.LEVEL
+    with pytest.raises(DataError, match="row 2: a LEVEL row in a feed that tells orders"):
+        check(mixed).require()

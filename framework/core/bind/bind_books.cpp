@@ -16,6 +16,10 @@ class BookStream {
   /// Eight words a packet: ts_event, ts_recv, bid, bid_lots, ask, ask_lots, row, trading.
   Out<std::int64_t, 2> feed(const Words& words) {
     std::vector<std::int64_t> touches;
+    std::size_t packets = 0;
+    for (std::size_t i = 0; i < words.shape(0); ++i)
+      packets += (event_at(words, i).flags & (LAST | SEEN_BY_US)) == (LAST | SEEN_BY_US);
+    touches.reserve(packets * 8);
     for (std::size_t i = 0; i < words.shape(0); ++i, ++rows_) {
       const Event e = event_at(words, i);
       if (!(e.flags & SEEN_BY_US)) continue;
@@ -25,8 +29,7 @@ class BookStream {
                        {e.ts_event, e.ts_recv, book_.bid(), book_.bid_lots(), book_.ask(),
                         book_.ask_lots(), rows_, static_cast<std::int64_t>(book_.trading)});
     }
-    const std::size_t n = touches.size() / 8;
-    return moved_to_numpy(std::move(touches), {n, 8});
+    return moved_to_numpy(std::move(touches), {packets, 8});
   }
 
   Out<std::int64_t, 2> levels(int side, std::size_t n) const {

@@ -116,6 +116,17 @@ def _bad_price(e: Events) -> Mask:
     return np.less(e["price"], _LEAST_PRICE[e["kind"]])
 
 
+def _bad_order_id(e: Events) -> Mask:
+    kind = e["kind"]
+    bad = is_order(kind) & ((e["order_id"] == 0) | (e["order_id"] == _ANY))
+    return bad | ((kind == Kind.REPLACE) & ((e["ref_id"] == 0) | (e["ref_id"] == _ANY)))
+
+
+def is_order(kind: Any) -> Mask:
+    """Rows of a kind that tells a single order."""
+    return (kind >= Kind.ADD) & (kind <= Kind.REPLACE)
+
+
 def _bad_payload(e: Events) -> Mask:
     kind = e["kind"]
     if not (kind >= Kind.STATUS).any():
@@ -154,10 +165,19 @@ def _say_price(r: Any) -> str:
     )
 
 
+def _say_order_id(r: Any) -> str:
+    return f"order_id {r['order_id']} or ref_id {r['ref_id']} of a {_name(r)} row is no order's"
+
+
 def _say_payload(r: Any) -> str:
     if r["kind"] == Kind.STATUS:
         return f"ref_id of a STATUS row is {r['ref_id']}, want a Trading value 0..{max(Trading)}"
     return f"order_id of a DATUM row is {r['order_id']}, want a Datum value 1..{max(Datum)}"
+
+
+def _say_one_book(r: Any) -> str:
+    other = "levels" if is_order(r["kind"]) else "orders"
+    return f"a {_name(r)} row in a feed that tells {other}; want one or the other"
 
 
 def _say_time(r: Any) -> str:
@@ -178,6 +198,7 @@ ROW_RULES: tuple[Rule, ...] = (
     ("side", _bad_side, _say_side),
     ("qty", _bad_qty, _say_qty),
     ("price", _bad_price, _say_price),
+    ("order id", _bad_order_id, _say_order_id),
     ("payload", _bad_payload, _say_payload),
     ("time", _bad_time, _say_time),
 )
@@ -204,6 +225,7 @@ class Checker:
     ) -> None:
         self._where = f"{source}: " if source else (f"{spec.name}: " if spec else "")
         self._sequence = sequence
+        self._by_orders: bool | None = None
         self._rules = [r for r in ROW_RULES if not (negative_price and r[0] == "price")]
         self._found: dict[str, Finding] = {}
         self._rows = 0
@@ -227,6 +249,7 @@ class Checker:
     def _block(self, e: Events, lines: NDArray[np.int64] | None) -> None:
         for rule, bad_of, say in self._rules:
             self._note(rule, bad_of(e), e, lines, say)
+        self._one_book(e, lines)
         seen = e["flags"] & SEEN_BY_BOTH
         self._latency(e, lines)
         self._order(e, "ts_event", seen & Flag.SEEN_BY_VENUE != 0, "venue", lines)
@@ -257,6 +280,14 @@ class Checker:
         line = "" if lines is None else f" (line {lines[at]})"
         text = f"{self._where}row {self._rows + at}{line}: {say(e[at])}"
         self._found[rule] = Finding(rule, self._rows + at, count, text, error)
+
+    def _one_book(self, e: Events, lines: NDArray[np.int64] | None) -> None:
+        """Levels follow from orders: a feed that tells both would count each lot twice."""
+        orders = is_order(e["kind"])
+        levels = (e["kind"] == Kind.LEVEL) | (e["kind"] == Kind.BBO)
+        if self._by_orders is None and (told := orders | levels).any():
+            self._by_orders = bool(orders[told.argmax()])
+        self._note("one book", levels if self._by_orders else orders, e, lines, _say_one_book)
 
     def _latency(self, e: Events, lines: NDArray[np.int64] | None) -> None:
         latency = e["ts_recv"] - e["ts_event"]
