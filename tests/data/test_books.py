@@ -1,6 +1,4 @@
-"""The book that rows lead to, told after every packet: of levels, of orders, and the one as the
-other.
-"""
+"""The book that rows lead to: of levels, of orders, and the one told as the other."""
 
 from __future__ import annotations
 
