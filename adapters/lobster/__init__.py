@@ -1,0 +1,64 @@
+"""LOBSTER message files, with the order book file beside them for the opening book.
+
+    time [s after midnight, New York], type, order id, size, price * 10000, resting side
+
+Types: 1 add, 2 partial cancel, 3 delete, 4 execution, 5 execution of a hidden order, 6 cross, and
+7 halt (price -1), quotes resume (0) or trading resumes (1). The date is in the file name only:
+`SYMBOL_YYYY-MM-DD_..._message_LEVELS.csv`.
+
+Row k of `..._orderbook_LEVELS.csv` is the book after message k, so its first row with message 1
+undone is the book that the messages start from. Its orders are not known: each level becomes one
+order with a negative id. Messages about orders that were never added then reduce the opening level
+at their price while it has lots, and are marked UNCERTAIN; what is beyond goes on as it is, and the
+book counts it as an unknown order.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hft.adapters.lobster.messages import LobsterFile
+from hft.data.sources import Request
+from hft.errors import ConfigError
+
+__all__ = ["LobsterFile", "open_files"]
+
+_NAME = re.compile(r"^(?P<symbol>[^_]+)_(?P<date>\d{4}-\d{2}-\d{2})_")
+
+
+def open_files(request: Request) -> list[LobsterFile]:
+    """One source a message file, each with the order book file that belongs to it."""
+    messages = [path for path in request.paths if "_orderbook_" not in path.name]
+    books: dict[tuple[str, str], Path] = {}
+    for path in request.paths:
+        if path not in messages:
+            key = _symbol_and_date(path)
+            if key in books:
+                raise ConfigError(f"{path}: {books[key]} is the order book of that day already")
+            books[key] = path
+    sources = []
+    for path in messages:
+        symbol, date = _symbol_and_date(path)
+        spec = request.spec(symbol=symbol, venue="NASDAQ", tick=0.01, lot=1.0, currency="USD")
+        book = books.pop((symbol, date), None) or _beside(path)
+        sources.append(LobsterFile(path, spec, date, book, repair=request.repair))
+    if books:
+        raise ConfigError(f"{next(iter(books.values()))}: no message file of that symbol and day")
+    wanted = request.symbols()
+    return [source for source in sources if not wanted or source.spec.symbol in wanted]
+
+
+def _symbol_and_date(path: Path) -> tuple[str, str]:
+    found = _NAME.match(path.name)
+    if found is None:
+        raise ConfigError(
+            f"{path}: symbol and date of a LOBSTER file are in its name only; name it "
+            "SYMBOL_YYYY-MM-DD_message_LEVELS.csv"
+        )
+    return found["symbol"], found["date"]
+
+
+def _beside(path: Path) -> Path | None:
+    book = path.with_name(path.name.replace("_message_", "_orderbook_"))
+    return book if book != path and book.is_file() else None

@@ -1,0 +1,351 @@
+"""Delimited text, plain or packed, as blocks of typed columns at the speed of the parser.
+
+A block is parsed with types at once. Only where that fails is it parsed again as bytes, value by
+value, to name the first bad line and column, or with `repair` to leave bad lines out and count
+them. Gzip, xz, bzip2 and zstd are known by their first bytes. Memory is a few blocks, whatever the
+file.
+
+A file cut in the middle of a line is told by its last line, which lacks columns or ends in half a
+value; a cut inside the digits of the last number is not seen in plain text (in packed files it is).
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hft.errors import DataError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_BYTES = 1 << 22
+PIECE_BYTES = 1 << 17
+LINE_BYTES = 1 << 20  # a longer line is no text of rows
+
+Kind = Literal["int", "float", "maybe"] | dict[str, int]
+"""A whole number; a finite number; likewise, NaN where empty; words, by the code of each."""
+
+_WANTED = {"int": "whole number", "float": "finite number", "maybe": "finite number"}
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_UNKNOWN = np.iinfo(np.int64).min  # code of a word that is not known
+
+
+NO_WORDS: Mapping[str, str] = {}
+
+
+class Want(NamedTuple):
+    """What of a file is read."""
+
+    kinds: Mapping[str, Kind]
+    where: Mapping[str, str]
+
+
+class Block(NamedTuple):
+    """Some lines of a file."""
+
+    columns: dict[str, NDArray[Any]]
+    lines: NDArray[np.int64]
+    """Line number of each row, the header counted."""
+    done: float
+    """Share of the file that has been read."""
+
+
+class CsvFile:
+    """A file of delimited lines.
+
+    Args:
+        path: the file.
+        names: columns by position, if a header line, where there is one, does not name them.
+            A file may have more columns than names; they are not read.
+        repair: leave out and count lines that cannot be read, and what is after a damage.
+    """
+
+    def __init__(
+        self, path: str | Path, names: tuple[str, ...] = (), *, repair: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self._repair = repair
+        try:
+            first = next(text_chunks(self.path), (b"", 0.0))[0].split(b"\n", 1)[0]
+        except DAMAGE as error:
+            raise DataError(f"{path}: damaged before the end of line 1: {error}") from error
+        if not first.strip():
+            raise DataError(f"{path}: empty file, want lines of columns")
+        words = [w.strip() for w in first.decode("utf-8", "replace").split(",")]
+        self._has_header = not names or not words[0][:1].isdigit()
+        self.header = list(names) + [f"#{at + 1}" for at in range(len(names), len(words))]
+        if not names:
+            self.header = words
+        if len(words) < len(names):
+            raise SchemaError(
+                f"{path}: line 1 has {len(words)} columns, want {len(names)}: {', '.join(names)}"
+            )
+
+    def want(self, names: Iterable[str]) -> None:
+        """Refuse a file whose header lacks one of `names`."""
+        missing = [name for name in names if name not in self.header]
+        if missing:
+            raise SchemaError(f"{self.path}: no column {missing[0]!r}; it has {self.header}")
+
+    def blocks(
+        self, kinds: Mapping[str, Kind], counts: dict[str, int], where: Mapping[str, str] = NO_WORDS
+    ) -> Iterator[Block]:
+        """Columns of these kinds, in file order.
+
+        Args:
+            kinds: what each column holds.
+            counts: told what was left out.
+            where: only lines with these words in these columns.
+        """
+        self.want([*kinds, *where])
+        line = 1
+        try:
+            for chunk, done in text_chunks(self.path):
+                text = as_ascii(chunk)
+                lines = text.count(b"\n") + (not text.endswith(b"\n"))
+                if line == 1 and self._has_header:
+                    text = text.partition(b"\n")[2]
+                    line, lines = 2, lines - 1
+                if text:
+                    yield self._block(text, Want(kinds, where), line, counts, done)
+                line += lines
+        except DAMAGE as error:
+            if not self._repair:
+                raise DataError(f"{self.path}: damaged after line {line - 1}: {error}") from error
+            count(counts, "files damaged at the end")
+
+    def sample(self, names: Iterable[str], lines: int) -> list[tuple[str, ...]]:
+        """Texts of columns in the first lines, as they are written."""
+        names = list(names)
+        self.want(names)
+        rows: list[list[str]] = []
+        try:
+            for chunk, _ in text_chunks(self.path):
+                text = chunk.decode("utf-8", "replace").splitlines()
+                rows += [line.split(",") for line in text[: lines + 1 - len(rows)]]
+                if len(rows) > lines:
+                    break
+        except DAMAGE:
+            pass  # whoever reads on meets it again and tells
+        at = [self.header.index(name) for name in names]
+        body = rows[self._has_header :]
+        return [tuple(row[i].strip() for i in at) for row in body if len(row) > max(at)]
+
+    def _block(
+        self, text: bytes, want: Want, line: int, counts: dict[str, int], done: float
+    ) -> Block:
+        import pyarrow as pa
+
+        types = {name: _arrow_type(kind) for name, kind in want.kinds.items()}
+        types |= {name: _arrow_type({}) for name in want.where}
+        try:
+            table = self._parse(text, types)
+            columns = {name: _values(table.column(name), kind) for name, kind in want.kinds.items()}
+            lines = np.arange(line, line + table.num_rows)
+        except (pa.ArrowException, _Bad):
+            return Block(*self._carefully(text, want, line, counts), done)
+        wanted = np.ones(table.num_rows, bool)
+        for name, word in want.where.items():
+            wanted &= _is(table.column(name), word)
+        if wanted.all():
+            return Block(columns, lines, done)
+        count(counts, "rows of other instruments", int(np.count_nonzero(~wanted)))
+        columns = {name: values[wanted] for name, values in columns.items()}
+        return Block(columns, lines[wanted], done)
+
+    def _carefully(
+        self, text: bytes, want: Want, line: int, counts: dict[str, int]
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+        """The lines that can be read, one by one; the first that cannot is refused by name."""
+        found: list[list[float]] = []
+        lines = []
+        rows = text.decode("utf-8", "replace").split("\n")
+        for number, row in enumerate(rows if rows[-1] else rows[:-1], line):
+            try:
+                values = self._line(row.rstrip("\r").split(","), want)
+            except _Bad as bad:
+                if not self._repair:
+                    raise DataError(f"{self.path}: line {number}: {bad}") from None
+                count(counts, "lines unreadable")
+                continue
+            if values is None:
+                count(counts, "rows of other instruments")
+                continue
+            lines.append(number)
+            found.append(values)
+        columns = {}
+        for at, (name, kind) in enumerate(want.kinds.items()):
+            dtype = np.float64 if kind in ("float", "maybe") else np.int64
+            columns[name] = np.array([values[at] for values in found], dtype)
+        return columns, np.array(lines, np.int64)
+
+    def _line(self, words: list[str], want: Want) -> list[float] | None:
+        if len(words) != len(self.header):
+            raise _Bad(f"{len(words)} columns, want {len(self.header)}")
+        row = dict(zip(self.header, words, strict=True))
+        values = [_value(row[name], name, kind) for name, kind in want.kinds.items()]
+        return values if all(row[name] == word for name, word in want.where.items()) else None
+
+    def _parse(self, text: bytes, types: dict[str, Any]) -> pa.Table:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        return csv.read_csv(
+            pa.BufferReader(text),
+            read_options=csv.ReadOptions(
+                use_threads=False, block_size=len(text) + 1, column_names=self.header
+            ),
+            parse_options=csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
+            convert_options=csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=[""]
+            ),
+        )
+
+
+def _is(column: pa.ChunkedArray, word: str) -> NDArray[np.bool_]:
+    import pyarrow.compute as pc
+
+    same = pc.equal(column, word).combine_chunks()
+    return np.asarray(pc.fill_null(same, False).to_numpy(zero_copy_only=False))
+
+
+class _Bad(Exception):
+    pass
+
+
+def _arrow_type(kind: Kind) -> Any:
+    import pyarrow as pa
+
+    if isinstance(kind, dict):
+        return pa.dictionary(pa.int32(), pa.string())
+    return pa.int64() if kind == "int" else pa.float64()
+
+
+def _values(column: pa.ChunkedArray, kind: Kind) -> NDArray[Any]:
+    array = column.combine_chunks()
+    array = array.chunk(0) if hasattr(array, "chunk") else array
+    if isinstance(kind, dict):
+        words = array.dictionary.to_pylist()
+        codes = np.array([kind.get(word, _UNKNOWN) for word in words], np.int64)
+        if array.null_count or (codes == _UNKNOWN).any():
+            raise _Bad
+        coded: NDArray[Any] = codes[array.indices.to_numpy()]
+        return coded
+    if kind != "maybe" and array.null_count:
+        raise _Bad
+    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    if kind != "int" and np.isinf(values).any():
+        raise _Bad
+    return values
+
+
+def _value(word: str, name: str, kind: Kind) -> float:
+    word = word.strip()
+    try:
+        if isinstance(kind, dict):
+            return kind[word]
+        if kind == "maybe" and not word:
+            return np.nan
+        number = int(word) if kind == "int" else float(word)
+    except (ValueError, KeyError):
+        want = f"no {_WANTED[kind]}" if isinstance(kind, str) else f"none of {sorted(kind)}"
+        raise _Bad(f"column {name}: {word!r} is {want}") from None
+    if not np.isfinite(number) or (kind == "int" and not -(2**63) <= number < 2**63):
+        raise _Bad(f"column {name}: {word!r} is no {_WANTED[str(kind)]}")
+    return number
+
+
+def text_chunks(path: Path) -> Iterator[tuple[bytes, float]]:
+    """Whole lines of a file, about BLOCK_BYTES at once, and the share read; plain or packed.
+
+    The last line may lack its newline. Where the file is damaged, the whole lines before it come
+    first, and then the error as the decoder raises it, one of DAMAGE.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    size = max(path.stat().st_size, 1)
+    with path.open("rb") as raw:
+        kept: list[bytes] = []
+        held = 0
+        try:
+            for piece in _pieces(open_packed(raw)):
+                kept.append(piece)
+                held += len(piece)
+                if held >= BLOCK_BYTES:
+                    text, rest = _cut(b"".join(kept), path)
+                    kept, held = [rest], len(rest)
+                    yield text, min(raw.tell() / size, 1.0)
+        except DAMAGE:
+            text, _ = _cut(b"".join(kept), path)
+            if text:
+                yield text, 1.0
+            raise
+        if held:
+            yield b"".join(kept), 1.0
+
+
+def _pieces(file: Any) -> Iterator[bytes]:
+    # A whole block read at once would be lost where damage is in it.
+    read = getattr(file, "read1", file.read)
+    while piece := read(min(PIECE_BYTES, BLOCK_BYTES)):
+        yield piece
+
+
+def _cut(text: bytes, path: Path) -> tuple[bytes, bytes]:
+    at = text.rfind(b"\n") + 1
+    if len(text) - at > LINE_BYTES:
+        raise DataError(
+            f"{path}: a line of more than {LINE_BYTES:,} bytes; this is no text of rows"
+        )
+    return text[:at], text[at:]
+
+
+def as_ascii(text: bytes) -> bytes:
+    """`?` for what is no ASCII: the parser tells of no malformed row that holds other bytes."""
+    return text if text.isascii() else text.decode("utf-8", "replace").encode("ascii", "replace")
+
+
+def count(counts: dict[str, int], what: str, by: int = 1) -> None:
+    """Add to a count; what never happened is not named."""
+    if by:
+        counts[what] = counts.get(what, 0) + by
+
+
+def open_packed(file: IO[bytes]) -> Any:
+    """The bytes in a file that may be gzip, xz, bzip2 or zstd, told by its first bytes."""
+    import bz2
+    import gzip
+
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=file)
+    if magic == b"\xfd7zXZ\x00":
+        return lzma.LZMAFile(file)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        import pyarrow as pa
+
+        return pa.CompressedInputStream(file, "zstd")
+    return file
+
+
+def decimals(numbers: Iterable[str]) -> int:
+    """Most decimals that any of these numbers is written with, trailing zeros left out."""
+    most = 0
+    for text in numbers:
+        try:
+            exponent = Decimal(text).normalize().as_tuple().exponent
+        except InvalidOperation:
+            continue
+        most = max(most, -exponent if isinstance(exponent, int) else 0)
+    return most
