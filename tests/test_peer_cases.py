@@ -1,7 +1,7 @@
 """Cases that a well-known engine (hftbacktest 2.4.4) gets wrong or right, with the right answer.
 
-Numbers are those of the list this project keeps of them; the three on order-by-order feeds wait for
-that feed. Each test says what happens at a venue, not what the other engine does.
+Numbers are those of the list this project keeps of them; a name with `l3` plays the case on a feed
+told order by order. Each test says what happens at a venue, not what the other engine does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sim import MONEY, Sim
 import hft
 from hft import Strategy
 from hft.errors import ConfigError, DataError, OrderError
-from hft.types import BUY, FOK, IOC, POST_ONLY, SELL, InstrumentSpec
+from hft.types import BUY, FOK, IOC, POST_ONLY, SELL, Flag, InstrumentSpec, Kind
 
 SPEC = InstrumentSpec(symbol="X", venue="SIM", tick=1.0, lot=1.0)
 
@@ -29,6 +29,14 @@ SPEC = InstrumentSpec(symbol="X", venue="SIM", tick=1.0, lot=1.0)
 def two_levels(**more: Any) -> Sim:
     sim = Sim(**more)
     sim.book(bids={100: 10}, asks={101: 10, 102: 10}, at=0)
+    return sim
+
+
+def orders(**more: Any) -> Sim:
+    """Order 1 bids for 10 @ 99, order 2 offers 10 @ 101."""
+    sim = Sim(**more)
+    sim.theirs(Kind.ADD, 1, BUY, 99, 10, at=0)
+    sim.theirs(Kind.ADD, 2, SELL, 101, 10, at=0)
     return sim
 
 
@@ -259,7 +267,7 @@ SWEEP = """
 import hashlib, sys
 sys.path.insert(0, {kit!r})
 from sim import Sim
-from hft.types import BUY, SELL
+from hft.types import BUY, SELL, Kind
 sim = Sim(entry=1, response=7)
 sim.book(bids={{100: 7, 99: 9, 98: 3}}, asks={{101: 10}})
 for k in range(60):
@@ -270,8 +278,23 @@ print(sim.position(), sim.equity(), hashlib.sha256(sim.outcome.journal).hexdiges
 """
 
 
+SWEEP_L3 = SWEEP.replace(
+    "sim.book(bids={{100: 7, 99: 9, 98: 3}}, asks={{101: 10}})",
+    """
+for n, (side, price, lots) in enumerate([(1, 100, 7), (1, 99, 9), (1, 98, 3), (-1, 101, 10)]):
+    sim.theirs(Kind.ADD, n + 1, side, price, lots, at=0)
+sim.theirs(Kind.ADD, 9, 1, 97, 75, at=400)
+""",
+).replace("sim.trade(SELL, 98, 75, at=500)", "sim.theirs(Kind.EXECUTE, 9, 1, 97, 75, at=500)")
+
+
 def test_25_sixty_orders_swept_by_one_row_are_the_same_in_every_process() -> None:
-    code = SWEEP.format(kit=str(Path(__file__).parent / "pipe"))
+    assert outputs(SWEEP) == 1
+
+
+def outputs(script: str) -> int:
+    """How many different outputs five processes print; none of them without a position."""
+    code = script.format(kit=str(Path(__file__).parent / "pipe"))
     said = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -282,8 +305,8 @@ def test_25_sixty_orders_swept_by_one_row_are_the_same_in_every_process() -> Non
         ).stdout
         for seed in range(5)
     }
-    assert len(said) == 1
-    assert int(said.pop().split()[0]) > 0
+    assert all(int(line.split()[0]) > 0 for line in said)
+    return len(said)
 
 
 def test_26_three_tenths_less_three_tenths_is_nothing() -> None:
@@ -333,5 +356,114 @@ def test_36_fill_against_cancel_with_a_millisecond_each_way() -> None:
 def test_37_post_only_is_judged_by_the_book_it_meets() -> None:
     sim = two_levels(entry=10, response=10)
     sim.level(SELL, 101, 0, at=5)  # the ask steps back while the order travels
+    order = sim.submit(BUY, price=101, lots=5, tif=POST_ONLY, at=1)
+    assert sim.updates(order) == ["ACCEPTED@11"]
+
+
+# ---- told order by order
+
+
+def test_01_l3_the_next_execution_fills_the_rest() -> None:
+    sim = orders()
+    order = sim.submit(BUY, price=99, lots=10, at=1)
+    sim.theirs(Kind.ADD, 3, BUY, 99, 104, at=2)
+    sim.theirs(Kind.EXECUTE, 1, BUY, 99, 10, at=50)  # those ahead of us
+    sim.theirs(Kind.EXECUTE, 3, BUY, 99, 4, at=50)
+    sim.theirs(Kind.EXECUTE, 3, BUY, 99, 100, at=60)
+    assert [(f.ts, f.lots) for f in sim.fills(order)] == [(50, 4), (60, 6)]
+
+
+def test_02_l3_an_execution_of_exactly_our_size_fills_once() -> None:
+    sim = orders()
+    order = sim.submit(BUY, price=99, lots=10, at=1)
+    sim.theirs(Kind.ADD, 3, BUY, 99, 15, at=2)
+    sim.theirs(Kind.EXECUTE, 3, BUY, 99, 10, at=50)
+    sim.theirs(Kind.EXECUTE, 3, BUY, 99, 5, at=60)
+    assert sim.updates(order) == ["ACCEPTED@1", "FILLED@50"]
+
+
+def test_07_l3_two_own_orders_share_an_execution_in_time_order() -> None:
+    sim = orders()
+    first = sim.submit(BUY, price=99, lots=10, at=1)
+    second = sim.submit(BUY, price=99, lots=10, at=2)
+    sim.theirs(Kind.ADD, 3, BUY, 99, 15, at=3)
+    sim.theirs(Kind.EXECUTE, 3, BUY, 99, 15, at=50)
+    assert (sim.filled(first), sim.filled(second)) == (10, 5)
+
+
+def test_09_l3_an_offer_of_one_lot_at_our_price_fills_one_lot() -> None:
+    sim = orders()
+    order = sim.submit(BUY, price=100, lots=1000, at=1)
+    sim.theirs(Kind.ADD, 3, SELL, 100, 1, at=50)
+    assert sim.filled(order) == 1
+
+
+def test_15_l3_an_execution_told_by_three_rows_is_counted_once() -> None:
+    sim = orders()
+    sim.theirs(Kind.ADD, 3, BUY, 99, 10, at=0)
+    order = sim.submit(BUY, price=99, lots=5, at=1)
+    sim.theirs(Kind.ADD, 4, BUY, 99, 10, at=2)
+    for number in (1, 3):  # 20 ahead of us are gone
+        sim.trade(SELL, 99, 10, at=50, flags=int(Flag.SEEN_BY_VENUE | Flag.SEEN_BY_US | 128))
+        told = int(Flag.NO_PRINT | Flag.NO_CHANGE)
+        sim.theirs(Kind.EXECUTE, number, BUY, 99, 10, at=50, flags=told)
+        sim.theirs(Kind.CANCEL, number, BUY, 99, 10, at=50)
+    sim.theirs(Kind.EXECUTE, 4, BUY, 99, 1, at=60)
+    assert [(f.ts, f.lots) for f in sim.fills(order)] == [(60, 1)]
+    assert sim.ahead(order) == 20
+
+
+def test_25_l3_sixty_orders_swept_are_the_same_in_every_process() -> None:
+    assert outputs(SWEEP_L3) == 1
+
+
+def test_27_l3_a_cancel_of_an_unknown_order_is_counted_and_the_run_goes_on() -> None:
+    sim = orders()
+    order = sim.submit(BUY, price=99, lots=5, at=1)
+    for kind in (Kind.CANCEL, Kind.MODIFY, Kind.EXECUTE):
+        sim.theirs(kind, 77, BUY, 99, 3, at=40)
+    sim.theirs(Kind.REPLACE, 78, BUY, 98, 3, at=40, ref=79)  # the new one stands all the same
+    sim.theirs(Kind.EXECUTE, 79, BUY, 98, 3, at=50)
+    assert [(f.ts, f.lots, f.reason) for f in sim.fills(order)] == [(50, 3, "THROUGH")]
+    assert sim.run().run.counters["l3_unknown_ids"] == 4
+
+
+@pytest.mark.parametrize(("tif", "said"), [(POST_ONLY, "REPLACE_REJECTED"), (hft.GTC, "REPLACED")])
+def test_28_l3_our_bid_moved_through_the_ask_is_refused_or_trades(tif: Any, said: str) -> None:
+    sim = orders()
+    order = sim.submit(BUY, price=99, lots=10, tif=tif, at=1)
+    sim.replace(order, price=105, lots=10, at=50)
+    assert [u for u in sim.updates(order) if u.startswith("REPLACE")] == [f"{said}@50"]
+    if tif == POST_ONLY:
+        assert (sim.state(order), sim.reason(order)) == ("NEW", "WOULD_CROSS")
+        assert int(sim.order_row(order)["price"]) == 99
+    else:
+        assert [(f.price, f.lots, f.reason) for f in sim.fills(order)] == [(101, 10, "TAKEN")]
+
+
+def test_29_l3_one_lot_that_trades_behind_us_fills_one_lot() -> None:
+    sim = orders()
+    order = sim.submit(BUY, price=99, lots=100, at=1)
+    sim.theirs(Kind.ADD, 3, BUY, 99, 1, at=40)
+    sim.theirs(Kind.EXECUTE, 3, BUY, 99, 1, at=50)
+    assert [(f.lots, f.reason) for f in sim.fills(order)] == [(1, "QUEUE")]
+
+
+def test_36_l3_fill_against_cancel_with_a_millisecond_each_way() -> None:
+    ms = 1_000_000
+    sim = orders(entry=ms, response=ms)
+    order = sim.submit(BUY, price=100, lots=5, at=ms)
+    sim.cancel(order, at=5 * ms)
+    sim.theirs(Kind.EXECUTE, 1, BUY, 99, 10, at=6 * ms)
+    assert sim.updates(order) == [
+        f"ACCEPTED@{2 * ms}",
+        f"FILLED@{6 * ms}",
+        f"CANCEL_REJECTED@{6 * ms}",
+    ]
+
+
+def test_37_l3_post_only_is_judged_by_the_orders_it_meets() -> None:
+    sim = orders(entry=10, response=10)
+    sim.theirs(Kind.CANCEL, 2, SELL, 101, at=5)  # the offer leaves while ours travels
     order = sim.submit(BUY, price=101, lots=5, tif=POST_ONLY, at=1)
     assert sim.updates(order) == ["ACCEPTED@11"]

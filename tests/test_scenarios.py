@@ -12,6 +12,17 @@ Other lines: `snapshot`, `halt`, `auction`, `close`, `open`, `gap`, `funding 0.0
 (nothing but time), `end` (of the data), `flatten`, `# remark`. Market times are the venue's, times
 of our actions ours, times of `expect` the venue's again; all in ns from the start. `expect` lists
 every answer, nothing else may come.
+
+Markets told order by order name the orders of others by letters:
+
+      0  add      a buy 5 @ 100, b sell 3 @ 101         `snapshot` likewise
+     10  modify   a 3 @ 100                             what is left, where
+     10  cancel   a 2                                   or all of it: `cancel a`
+     10  replace  a b 5 @ 99                            b instead of a, last in its queue
+     20  execute  a 2                                   `untold`: the book changes by another row
+     20  match    a b 2 @ 100                           in an auction: buyer, seller
+     20  trade    sell 2 @ 100                          hidden: no order that is shown
+
 Orders that the risk gate stops never reach the venue: `refused #1 position-limit`.
 """
 
@@ -25,7 +36,7 @@ import pytest
 from sim import MONEY, Sim
 
 from hft.analysis.records import OrderState
-from hft.types import BUY, SELL, Tif, Trading
+from hft.types import BUY, SELL, Flag, Kind, Tif, Trading
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 SIDES = {"buy": BUY, "sell": SELL, "unknown": 0}
@@ -38,6 +49,8 @@ STATES = {
     "gap": Trading.GAP,
 }
 LEVEL = re.compile(r"(\d+) @ (\d+)")
+ORDER = re.compile(r"(\w+) (buy|sell) (\d+) @ (\d+)")
+FAULTS = ("unknown_ids", "reused_ids", "overfills")
 
 
 class Scenario:
@@ -79,9 +92,68 @@ class Scenario:
             **given.get("instrument", {}),
         )
         orders: dict[str, Any] = {}
+        others = Others(sim)
         for at, verb, rest in self.lines:
-            step(sim, orders, at, verb, rest)
+            if not others.step(at, verb, rest):
+                step(sim, orders, at, verb, rest)
         return sim, orders
+
+
+class Others:
+    """Orders of others, by their letters."""
+
+    def __init__(self, sim: Sim) -> None:
+        self.sim = sim
+        self.numbers: dict[str, int] = {}
+        self.known: dict[str, tuple[int, int]] = {}  # side, price
+
+    def step(self, at: int, verb: str, rest: str) -> bool:
+        """Writes the rows of a line; False: the line is not about orders of others."""
+        words = rest.split()
+        if verb == "add" or (verb == "snapshot" and ORDER.match(rest)):
+            self.add(at, verb, rest)
+        elif verb == "match":
+            buyer, seller, lots, _, price = words
+            self.row(Kind.EXECUTE, buyer, at, 0, int(price), int(lots), ref=self.number(seller))
+        elif verb in ("modify", "cancel", "replace", "execute") and not rest.startswith("#"):
+            getattr(self, verb)(at, *words)
+        else:
+            return False
+        return True
+
+    def number(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers) + 1)
+
+    def row(self, kind: Kind, name: str, at: int, *what: int, **more: int) -> None:
+        self.sim.theirs(kind, self.number(name), *what, at=at, **more)
+
+    def add(self, at: int, verb: str, rest: str) -> None:
+        if verb == "snapshot":
+            self.sim.mark(Kind.SNAPSHOT_BEGIN, at=at)
+        for name, side, lots, price in ORDER.findall(rest):
+            self.known[name] = SIDES[side], int(price)
+            self.row(Kind.ADD, name, at, SIDES[side], int(price), int(lots))
+        if verb == "snapshot":
+            self.sim.mark(Kind.SNAPSHOT_END, at=at)
+
+    def where(self, name: str) -> tuple[int, int]:
+        return self.known.get(name, (BUY, 1))
+
+    def modify(self, at: int, name: str, lots: str, _: str, price: str) -> None:
+        side, _ = self.where(name)
+        self.known[name] = side, int(price)
+        self.row(Kind.MODIFY, name, at, side, int(price), int(lots))
+
+    def cancel(self, at: int, name: str, lots: str = "0") -> None:
+        self.row(Kind.CANCEL, name, at, *self.where(name), int(lots))
+
+    def replace(self, at: int, name: str, new: str, lots: str, _: str, price: str) -> None:
+        self.known[new] = self.where(name)[0], int(price)
+        self.row(Kind.REPLACE, name, at, *self.known[new], int(lots), ref=self.number(new))
+
+    def execute(self, at: int, name: str, lots: str, untold: str = "") -> None:
+        flags = int(Flag.NO_PRINT | Flag.NO_CHANGE) if untold else 0
+        self.row(Kind.EXECUTE, name, at, *self.where(name), int(lots), flags=flags)
 
 
 def plain(text: str) -> Any:
@@ -157,15 +229,20 @@ def told(sim: Sim, orders: dict[str, Any]) -> list[str]:
 
 
 def results(sim: Sim) -> dict[str, str]:
-    """Position, and money amounts in currency."""
+    """Position, money amounts in currency, and faults of the feed."""
     sample = sim.last_sample()
     money = {name: sample[name] / MONEY for name in ("equity", "fees", "funding")}
     cash = sum(
         -f.lots * f.price * (1 if f.position > before else -1)
         for f, before in with_position_before(sim)
     )
-    return {"position": str(int(sample["position"])), "cash": f"{cash:g}"} | {
-        k: f"{v:.9g}" for k, v in money.items()
+    counters = sim.run().run.counters
+    faults = {f.replace("_", "-"): str(counters.get(f"l3_{f}")) for f in FAULTS}
+    return {
+        "position": str(int(sample["position"])),
+        "cash": f"{cash:g}",
+        **{k: f"{v:.9g}" for k, v in money.items()},
+        **faults,
     }
 
 

@@ -35,8 +35,19 @@ class Rules:
     through: str = "volume"
     cross: str = "fill"
     refill_half_life: int = 1_000_000_000
+    replace_keeps: str = "smaller"
+    matching: str = "fifo"
     maker_e9: int = 0
     taker_e9: int = 0
+
+    def keeps_place(self, before: int, after: int) -> bool:
+        """Whether an order whose size changes at its price keeps its place."""
+        match self.replace_keeps:
+            case "nothing":
+                return False
+            case "same_price":
+                return True
+        return after <= before
 
 
 class Leg:
@@ -72,6 +83,7 @@ class Order:
     cum: int = 0
     live: bool = False
     ahead: float = 0.0
+    ahead_at_rest: float = 0.0
     traded: int = 0
     traded_ts: int = -(1 << 62)
     over: bool = False  # as we know it
@@ -80,6 +92,17 @@ class Order:
     @property
     def leaves(self) -> int:
         return self.lots - self.cum
+
+
+@dataclass
+class Instant:
+    """What traded at one level at one time, and who stood there before the first of it."""
+
+    ts: int
+    others: int
+    ours: dict[Order, int]
+    volume: int = 0
+    given: dict[Order, int] = field(default_factory=lambda: defaultdict(int))
 
 
 @dataclass
@@ -94,6 +117,7 @@ class Listing:
     book: dict[int, dict[int, int]] = field(default_factory=lambda: {BUY: {}, SELL: {}})
     own: dict[int, list[Order]] = field(default_factory=lambda: {BUY: [], SELL: []})
     taken: dict[tuple[int, int], tuple[float, int]] = field(default_factory=dict)
+    instants: dict[tuple[int, int], Instant] = field(default_factory=dict)
     trading: int = OPEN
     syncing: bool = False
     position: int = 0
@@ -365,19 +389,11 @@ class Naive:
             self.consume(x, side, price, used, ts)
 
     def trade(self, x: Listing, side: int, price: int, qty: int, ts: int, n: int) -> None:
-        passive = -side
-        if side == 0:
-            bid, ask = x.best(BUY), x.best(SELL)
-            passive = (
-                SELL
-                if ask is not None and price >= ask
-                else BUY
-                if bid is not None and price <= bid
-                else 0
-            )
+        passive = self.passive(x, side, price)
         if x.trading != OPEN or passive == 0:
             return
         taken = 0
+        rata = None
         for o in list(x.own[passive]):
             if (o.price - price) * passive < 0:
                 continue
@@ -390,12 +406,37 @@ class Naive:
                 o.traded, o.traded_ts = o.traded + qty, ts
                 o.ahead = max(front, 0.0)
                 reached = math.floor(-front + 0.5) if front < 0 else 0
+                if x.rules.matching == "pro_rata":
+                    rata = rata or self.trades_at(x, passive, price, max(qty - shared, 0), ts)
+                    reached = due(rata, o)
             if reached > 0 and not x.rules.partial_fills:
                 reached = o.leaves
             lots = min(reached, o.leaves)
             if lots:
                 taken += lots
+                if rata:
+                    rata.given[o] += lots
                 self.fill(x, o, lots, o.price, "THROUGH" if through else "QUEUE", ts, n)
+
+    @staticmethod
+    def passive(x: Listing, side: int, price: int) -> int:
+        """The side that rested; without an aggressor the one whose touch was printed at."""
+        bid, ask = x.best(BUY), x.best(SELL)
+        if side:
+            return -side
+        if ask is not None and price >= ask:
+            return SELL
+        return BUY if bid is not None and price <= bid else 0
+
+    def trades_at(self, x: Listing, side: int, price: int, volume: int, ts: int) -> Instant:
+        """The instant that so much more trades in, at a level that orders of ours rest at."""
+        instant = x.instants.get((side, price))
+        if instant is None or instant.ts != ts:
+            ours = {o: o.leaves for o in x.own[side] if o.price == price}
+            instant = Instant(ts, x.book[side].get(price, 0), ours)
+            x.instants[side, price] = instant
+        instant.volume += volume
+        return instant
 
     # ---- the venue: our messages
 
@@ -430,7 +471,7 @@ class Naive:
         crosses = o.tif == POST_ONLY and self.reachable(x, -o.side, price, 1, ts)
         if lots <= o.cum or x.trading in (HALT, CLOSED):
             self.answer(ts, o, "REPLACE_REJECTED")
-        elif price == o.price and lots <= o.lots:
+        elif price == o.price and x.rules.keeps_place(o.lots, lots):
             o.lots = lots
             self.answer(ts, o, "REPLACED", price, lots)
         elif crosses:
@@ -484,6 +525,7 @@ class Naive:
 
     def rest(self, x: Listing, o: Order) -> None:
         o.live, o.ahead, o.traded = True, float(x.book[o.side].get(o.price, 0)), 0
+        o.ahead_at_rest = o.ahead
         x.own[o.side].append(o)
         x.own[o.side].sort(key=lambda r: -r.price * r.side)  # stable: time decides at one price
 
@@ -502,8 +544,17 @@ class Naive:
         x.position += o.side * lots
         x.cash += (o.side if x.inverse else -o.side) * worth
         x.fees += fee
-        self.fills.append((ts, x.number, o.id, price, lots, why, maker, fee, x.position, n))
+        ahead = o.ahead_at_rest if maker else None
+        self.fills.append((ts, x.number, o.id, price, lots, why, maker, fee, x.position, n, ahead))
         self.answer(ts, o, "FILL" if o.leaves else "LAST_FILL", price, lots, final=not o.leaves)
+
+
+def due(instant: Instant, o: Order) -> int:
+    """What pro rata owes an order that stood there: its share of all, less what it has had."""
+    if o not in instant.ours:
+        return 0
+    everyone = instant.others + sum(instant.ours.values())
+    return max(instant.volume * instant.ours[o] // everyone - instant.given[o], 0)
 
 
 def share_behind(rules: Rules, front: float, back: float) -> float:

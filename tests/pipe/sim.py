@@ -198,6 +198,30 @@ class Sim:
         """A print; `side` is the aggressor's."""
         self._market(inst).add(Kind.TRADE, at, side=side, price=price, lots=lots, **more)
 
+    def theirs(
+        self,
+        kind: Kind,
+        number: int,
+        side: int = 0,
+        price: int = 0,
+        lots: int = 0,
+        *,
+        at: int,
+        ref: int = 0,
+        flags: int = 0,
+        inst: str | None = None,
+    ) -> None:
+        """A row of an order-by-order feed; `side` is the resting order's, `ref` the other id."""
+        flags |= int(SEEN_BY_BOTH | Flag.LAST)
+        self._market(inst).add(
+            kind, at, side=side, price=price, lots=lots, order_id=number, ref_id=ref, flags=flags
+        )
+
+    def mark(self, kind: Kind, *, at: int, inst: str | None = None) -> None:
+        """A row without content: the ends of a snapshot."""
+        last = Flag.LAST if kind == Kind.SNAPSHOT_END else 0
+        self._market(inst).add(kind, at, flags=int(SEEN_BY_BOTH | last))
+
     def snapshot(
         self, *, bids: Mapping[int, int], asks: Mapping[int, int], at: int, inst: str | None = None
     ) -> None:

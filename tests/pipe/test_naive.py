@@ -8,261 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from naive import Listing, Naive, Rules
-from random_market import MID, random_tape
-from sim import JOURNAL, T0, UPDATE, UPDATES, rechunked
-
-from hft import Strategy
-from hft.analysis.records import FillReason
-from hft.engine import prepare, run_once
-from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind
-
-MS = 1_000_000
-
-
-def random_script(rng: np.random.Generator, instruments: int, end: int) -> list[tuple[Any, ...]]:
-    """(at, verb, instrument or order number, side, lots, price, tif)."""
-    script: list[tuple[Any, ...]] = []
-    sent = 0
-    for at in sorted(int(t) for t in rng.integers(T0, end, 120)):
-        draw = rng.random()
-        side = int(rng.choice([1, -1]))
-        price = MID - side * int(rng.integers(-3, 6))
-        if draw < 0.6 or sent == 0:
-            sent += 1
-            tif = int(rng.choice([0, 0, 0, 1, 2, 3, 3]))
-            market = rng.random() < 0.05
-            script.append(
-                (
-                    at,
-                    "submit",
-                    int(rng.integers(0, instruments)),
-                    side,
-                    int(rng.integers(1, 15)),
-                    None if market else price,
-                    1 if market else tif,
-                )
-            )
-        else:
-            which = max(0, sent - 1 - int(rng.integers(0, 6)))
-            verb = "cancel" if draw < 0.8 else "replace"
-            script.append((at, verb, which, side, int(rng.integers(1, 20)), price, 0))
-    return script
-
-
-class Randomly(Strategy):
-    """Plays a script, and answers every third fill with a market order elsewhere."""
-
-    script: list[tuple[Any, ...]]
-
-    def on_start(self) -> None:
-        self.sent: list[Any] = []
-        self.count = 0
-        self.all = list(self.instruments.values())
-        for step in self.script:
-            self.at(step[0], self.play, *step[1:])
-
-    def play(
-        self, verb: str, which: int, side: int, lots: int, price: int | None, tif: int
-    ) -> None:
-        if verb == "submit":
-            self.sent.append(self.submit(self.all[which], side, lots, price, tif))
-        elif verb == "cancel":
-            self.cancel(self.sent[which])
-        elif self.sent[which].price is not None:
-            self.replace(self.sent[which], price=price, lots=lots)
-
-    def on_order(self, order: Any) -> None:
-        pass
-
-    def on_fill(self, fill: Any) -> None:
-        self.count += 1
-        if self.count % 3 == 0:
-            inst = self.all[(fill.instrument.id + 1) % len(self.all)]
-            self.submit(inst, -fill.side, fill.lots, None, 1)
-
-
-class Listens(Randomly):
-    """Is busy with every packet, so that everything else waits for it."""
-
-    def on_book(self, book: Any) -> None:
-        pass
-
-
-def naive_script(script: list[tuple[Any, ...]], sent: list[Any]) -> list[tuple[int, Any]]:
-    def action(step: tuple[Any, ...]) -> Any:
-        _, verb, which, side, lots, price, tif = step
-
-        def play(n: Naive) -> None:
-            if verb == "submit":
-                sent.append(n.submit(which, side, lots, price, tif))
-            elif verb == "cancel":
-                n.cancel(sent[which])
-            else:
-                n.replace(sent[which], price, lots)
-
-        return play
-
-    return [(step[0], action(step)) for step in script]
-
-
-def naive_reply(instruments: int) -> Any:
-    count = 0
-
-    def on_fill(n: Naive, order: Any, lots: int) -> None:
-        nonlocal count
-        count += 1
-        if count % 3 == 0:
-            n.submit((order.inst + 1) % instruments, -order.side, lots, None, 1)
-
-    return on_fill
-
-
-def core_answers(journal: np.ndarray) -> list[tuple[Any, ...]]:
-    out = []
-    for r in journal.view(JOURNAL):
-        if r["kind"] == UPDATE:
-            kind = UPDATES[int(r["a"]) >> 24]
-            lots = int(r["lots"]) if kind in ("FILL", "REPLACED") else 0
-            price = int(r["price"]) if kind in ("FILL", "REPLACED") else None
-            out.append((int(r["order"]), kind, int(r["c"]), price, lots))
-    return out
-
-
-def compare(
-    seed: int,
-    tmp_path: Path,
-    *,
-    instruments: int,
-    venues: int,
-    chunk: int,
-    rules: dict[str, Any],
-    entry: Any = None,
-    response: Any = None,
-    compute: int | None = None,
-    inverse: bool = False,
-    hears_books: bool = False,
-) -> int:
-    rng = np.random.default_rng(seed)
-    tapes = [random_tape(rng, 300, T0) for _ in range(instruments)]
-    end = max(int(t["ts_recv"].max()) for t in tapes)
-    quiet = (
-        end + 500 * MS,
-        end + 500 * MS,
-        0,
-        0,
-        int(Datum.SIGNAL),
-        0,
-        0,
-        0,
-        Kind.DATUM,
-        0,
-        int(SEEN_BY_BOTH | Flag.LAST),
-    )
-    tapes = [np.append(t, np.array([quiet], EVENT)) for t in tapes]
-    script = random_script(rng, instruments, end)
-    entry = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if entry is None else entry
-    response = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if response is None else response
-    compute = int(rng.choice([0, 20_000, 3 * MS])) if compute is None else compute
-    maker_e9, taker_e9 = -12_345, 543_210
-
-    def leg(spec: Any, name: str) -> Any:
-        if isinstance(spec, int):
-            return spec
-        file = tmp_path / f"{name}.csv"
-        file.write_text("ts,ns\n" + "".join(f"{t},{ns}\n" for t, ns in spec))
-        return {"file": str(file)}
-
-    names = [f"I{i}.V{i % venues}" for i in range(instruments)]
-    specs = [
-        InstrumentSpec(symbol=f"I{i}", venue=f"V{i % venues}", tick=0.5, lot=1.0, inverse=inverse)
-        for i in range(instruments)
-    ]
-    recipe = {
-        "latency": dict(
-            entry=leg(entry, "entry"), response=leg(response, "response"), compute=compute
-        ),
-        "venue": {**rules, "maker_fee": maker_e9 / 1e9, "taker_fee": taker_e9 / 1e9},
-        "engine": {"bracket": False},
-    }
-    base = Listens if hears_books else Randomly
-    cls = type("Play", (base,), {"script": script, "__module__": __name__})
-    plan = prepare(cls, dict(zip(names, tapes, strict=True)), specs=specs, recipe=recipe)
-    outcome = run_once(rechunked(plan, chunk))
-    assert outcome.run.status == "complete", outcome.run.error
-
-    listings = [
-        Listing(
-            i,
-            Rules(maker_e9=maker_e9, taker_e9=taker_e9, **rules),
-            i % venues,
-            500_000_000,
-            inverse,
-        )
-        for i in range(instruments)
-    ]
-    if inverse:
-        for x in listings:
-            x.worth = lambda lots, price: worth_inverse(lots, price, 0.5)  # type: ignore[method-assign]
-    naive = Naive(
-        listings,
-        tapes,
-        entry=entry,
-        response=response,
-        compute=compute,
-        script=naive_script(script, sent := []),
-        on_fill=naive_reply(instruments),
-        hears_books=hears_books,
-    ).run()
-    assert len(sent) > 0
-
-    fills = outcome.run.fills
-    core = [
-        (
-            int(f["ts_venue"]),
-            int(f["instrument"]),
-            int(f["order"]),
-            int(f["price"]),
-            int(f["lots"]),
-            FillReason(int(f["reason"])).name,
-            bool(f["maker"]),
-            int(f["fee"]),
-            int(f["position"]),
-            int(f["cause_row"]),
-        )
-        for f in fills
-    ]
-    for i in range(instruments):
-        mine, theirs = ([f for f in fs if f[1] == i] for fs in (core, naive.fills))
-        assert mine == theirs
-    told = [
-        (o, "FILL" if "FILL" in what else what, ts, price, lots)
-        for o, what, ts, _, price, lots in naive.answers
-    ]
-    assert core_answers(outcome.journal) == told
-    samples = outcome.run.samples
-    for i, x in enumerate(listings):
-        last = samples[samples["instrument"] == i][-1]
-        assert (last["position"], last["fees"], last["funding"]) == (x.position, x.fees, x.funding)
-        if last["bid"] > 0 and last["ask"] > 0:
-            if inverse:
-                mark = (
-                    -worth_inverse(x.position, (int(last["bid"]) + int(last["ask"])) / 2, 0.5)
-                    if x.position
-                    else 0
-                )
-            else:
-                mark = x.position * (int(last["bid"]) + int(last["ask"])) * 250_000_000
-            assert last["equity"] == x.cash + mark - x.fees - x.funding
-    return len(core)
-
-
-def worth_inverse(lots: int, price: float, tick: float) -> int:
-    import math
-
-    exact = lots * 1e9 / (price * tick)
-    return int(math.copysign(math.floor(abs(exact) + 0.5), exact))
-
+from sim import T0
+from twins import MS, compare
 
 RULES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -274,6 +21,9 @@ RULES: dict[str, dict[str, Any]] = {
     "power2": {"queue": "power2", "queue_n": 3.0},
     "log2": {"queue": "log2"},
     "uniform": {"queue": "uniform"},
+    "same_price": {"replace_keeps": "same_price"},
+    "nothing": {"replace_keeps": "nothing"},
+    "pro_rata": {"matching": "pro_rata"},
 }
 
 
@@ -282,7 +32,7 @@ RULES: dict[str, dict[str, Any]] = {
 def test_core_equals_twin(instruments: int, venues: int, chunk: int, tmp_path: Path) -> None:
     fills = 0
     for seed in range(8):
-        fills += compare(
+        outcome, _ = compare(
             seed * 1000 + instruments * 10 + venues,
             tmp_path,
             instruments=instruments,
@@ -290,6 +40,7 @@ def test_core_equals_twin(instruments: int, venues: int, chunk: int, tmp_path: P
             chunk=chunk,
             rules={},
         )
+        fills += len(outcome.run.fills)
     assert fills > 100  # or the comparison says nothing
 
 
