@@ -13,11 +13,17 @@ from hft.types import InstrumentSpec
 
 FORMATS = {
     "binance": "hft.adapters.binance",
+    "bitstamp": "hft.adapters.bitstamp",
+    "cffex": "hft.adapters.cffex",
     "csv": "hft.adapters.table",
     "hftbacktest": "hft.adapters.hftbacktest",
     "itch": "hft.adapters.itch",
+    "lobster": "hft.adapters.lobster",
     "parquet": "hft.adapters.table",
     "shanghai": "hft.adapters.shanghai",
+    "shenzhen": "hft.adapters.shenzhen",
+    "tardis": "hft.adapters.tardis",
+    "wondertrader": "hft.adapters.wondertrader",
 }
 """Name of a format to the module that reads it: one with `open_files(request) -> [Source, ...]`,
 whose docstring begins with a line for `hft data formats` (docs/adding-an-importer.md)."""
