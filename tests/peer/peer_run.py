@@ -22,12 +22,12 @@ def run(case: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
         .data(rows)
         .linear_asset(1.0)
         .constant_order_latency(case["entry"], case["response"])
-        .power_prob_queue_model3(case["n"])
         .no_partial_fill_exchange()
         .trading_value_fee_model(0.0, 0.0)
         .tick_size(1.0)
         .lot_size(1.0)
     )
+    asset = asset.power_prob_queue_model3(case["n"]) if "n" in case else asset.l3_fifo_queue_model()
     hbt = h.HashMapMarketDepthBacktest([asset])
     hbt.elapse(1)
     for at, verb, number, *order in case["script"]:

@@ -87,9 +87,7 @@ def test_core_equals_twin_under_other_rules(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hears_books", [False, True])
-def test_core_equals_twin_beside_a_feed_of_levels(
-    tmp_path: Path, *, hears_books: bool
-) -> None:
+def test_core_equals_twin_beside_a_feed_of_levels(tmp_path: Path, *, hears_books: bool) -> None:
     tapes = {0: random_order_tape, 1: random_tape, 2: random_order_tape}
     for seed in range(6):
         turn = iter(tapes.values())
