@@ -16,6 +16,7 @@ FORMATS = {
     "bitstamp": "hft.adapters.bitstamp",
     "cffex": "hft.adapters.cffex",
     "csv": "hft.adapters.table",
+    "databento": "hft.adapters.databento",
     "hftbacktest": "hft.adapters.hftbacktest",
     "itch": "hft.adapters.itch",
     "lobster": "hft.adapters.lobster",
