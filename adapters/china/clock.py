@@ -120,3 +120,15 @@ def digits_ns(hhmmssmmm: Ints, bad: NDArray[np.bool_] | None = None) -> Read:
     wrong = (hour < 0) | (hour > 23) | (minute > 59) | (second > 59)
     ns = (((hour * 60 + minute) * 60 + second) * 1000 + ms) * 1_000_000
     return ns, wrong if bad is None else wrong | bad
+
+
+def number_dates(yyyymmdd: Ints) -> Read:
+    """Days as numbers, such as 20200901, as the instants they begin."""
+    different, at = np.unique(yyyymmdd, return_inverse=True)
+    values, bad = np.zeros(len(different), np.int64), np.zeros(len(different), bool)
+    for index, day in enumerate(different.tolist()):
+        try:
+            values[index] = date_ns(date(day // 10_000, day // 100 % 100, day % 100))
+        except ValueError:
+            bad[index] = True
+    return values[at], bad[at]

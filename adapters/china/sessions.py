@@ -44,7 +44,7 @@ class Sessions:
         self._clears = clears
         self._day: int | None = None
         self._next = 0
-        self._stamps = (0, 0)  # of the last row given out
+        self._last = (0, 0)  # stamps of the last row given out
 
     def insert(self, events: Events) -> tuple[Events, NDArray[np.int64]]:
         """Rows with the states between them, and which row of `events` each was; a state: -1.
@@ -62,7 +62,7 @@ class Sessions:
                 place += [first] * len(added)
                 rows += added
             self._within(events, first, end, place, rows)
-            self._stamps = (int(events["ts_event"][end - 1]), int(events["ts_recv"][end - 1]))
+            self._last = _stamps(events[end - 1])
         origin = np.insert(np.arange(len(events)), place, -1)
         return (np.insert(events, place, np.concatenate(rows)) if rows else events), origin
 
@@ -72,15 +72,15 @@ class Sessions:
             return []
         phase = self._phases[self._next]
         self._next += 1
-        return [self._state(phase.state, midnight(self._day) + phase.ns)]
+        return [self._state(phase.state, midnight(self._day) + phase.ns, self._last)]
 
     def _begin(self, day: int, row: Events) -> list[Events]:
         self._day = day
         since = int(row["ts_event"]) - midnight(day)
         self._next = sum(phase.ns <= since for phase in self._phases)
         state = self._phases[self._next - 1].state if self._next else Trading.CLOSED
-        self._stamps = (int(row["ts_event"]), int(row["ts_recv"]))
-        out = self._state(state, 0)
+        self._last = _stamps(row)
+        out = self._state(state, 0, self._last)
         if not self._clears:
             return [out]
         clear = out.copy()
@@ -100,17 +100,27 @@ class Sessions:
             if at >= end:
                 return
             if at:
-                self._stamps = (int(events["ts_event"][at - 1]), int(events["ts_recv"][at - 1]))
+                self._last = _stamps(events[at - 1])
             place.append(at)
-            rows.append(self._state(phase.state, start))
+            rows.append(self._state(phase.state, start, _stamps(events[at])))
             self._next += 1
 
-    def _state(self, state: Trading, start: int) -> Events:
+    def _state(self, state: Trading, start: int, near: tuple[int, int]) -> Events:
+        """A row at `start`, or after the last one; received as fast as the rows beside it.
+
+        The receiver's clock may be far from the venue's, so `start` alone is no time of its.
+        """
         row = np.zeros(1, EVENT)
-        row["ts_event"] = max(start, self._stamps[0])
-        row["ts_recv"] = max(start, *self._stamps)
+        ts_event = max(start, self._last[0])
+        row["ts_event"] = ts_event
+        latency = min(near[1] - near[0], self._last[1] - self._last[0])
+        row["ts_recv"] = max(ts_event + latency, self._last[1])
         row["kind"], row["ref_id"], row["flags"] = Kind.STATUS, state, _FLAGS
         return row
+
+
+def _stamps(row: Events) -> tuple[int, int]:
+    return int(row["ts_event"]), int(row["ts_recv"])
 
 
 def _matches(events: Events) -> int:

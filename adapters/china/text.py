@@ -32,6 +32,7 @@ BLOCK_BYTES = 1 << 22
 PIECE_BYTES = 1 << 17
 LONGEST_LINE = 1 << 24  # bytes; what has no line end for longer is no text
 
+_ASCII = bytes(range(128)) + b"?" * 128  # what is read is ASCII; names of companies are not
 _DAMAGE = (*DAMAGE, zipfile.BadZipFile)
 
 
@@ -94,8 +95,39 @@ def text_files(path: Path) -> list[TextFile]:
     return [TextFile(path, name) for name in members if name.lower().endswith(".csv")]
 
 
-class Reader:
-    """Reads some columns of a text file in blocks, and knows whether the file broke off.
+class Reading:
+    """What reading a file in blocks of rows has met.
+
+    Args:
+        name: of the file.
+        unit: what its rows are numbered by.
+        repair: leave out what cannot be read, and count it, instead of refusing.
+        counts: where to count.
+    """
+
+    def __init__(
+        self, name: str, unit: str, *, repair: bool, counts: dict[str, int] | None
+    ) -> None:
+        self.name = name
+        self.unit = unit
+        self.repair = repair
+        self.damaged = False
+        """The last pass met the end too early; what came after is not known."""
+        self.counts = {} if counts is None else counts
+
+    def count(self, what: str, by: int = 1) -> None:
+        """Count, unless it is nothing."""
+        if by:
+            self.counts[what] = self.counts.get(what, 0) + by
+
+    def broke_off(self) -> None:
+        """Count a file that was cut short."""
+        self.damaged = True
+        self.count("files cut short")
+
+
+class Reader(Reading):
+    """Reads some columns of a text file in blocks.
 
     Args:
         file: what to read.
@@ -114,19 +146,11 @@ class Reader:
         repair: bool = False,
         counts: dict[str, int] | None = None,
     ) -> None:
+        super().__init__(file.name, "line", repair=repair, counts=counts)
         self.file = file
-        self.repair = repair
-        self.damaged = False
-        """The last pass met the end too early; what came after is not known."""
-        self.counts = {} if counts is None else counts
         self._wanted = list(wanted)
         self._given = list(names)
         self._names = list(names)
-
-    def count(self, what: str, by: int = 1) -> None:
-        """Count, unless it is nothing."""
-        if by:
-            self.counts[what] = self.counts.get(what, 0) + by
 
     def blocks(self, only: set[int] | None = None) -> Iterator[Block]:
         """Rows in file order; with `only`, those of the blocks with these numbers."""
@@ -147,7 +171,7 @@ class Reader:
         self._names = _names(first)
         missing = [name for name in self._wanted if name not in self._names]
         if missing:
-            raise SchemaError(f"{self.file.name}: no column {missing[0]!r}; it has {self._names}")
+            raise SchemaError(f"{self.name}: no column {missing[0]!r}; it has {self._names}")
         return rest
 
     def _whole_lines(self) -> Iterator[tuple[bytes, float]]:
@@ -165,8 +189,8 @@ class Reader:
                         yield text, share
         except _DAMAGE as error:
             if not self.repair:
-                raise DataError(f"{self.file.name}: damaged, ends too early: {error}") from error
-            self._broke_off()
+                raise DataError(f"{self.name}: damaged, ends too early: {error}") from error
+            self.broke_off()
             yield self._cut(kept)[0], 1.0  # but for the line it broke off in
             return
         if held:
@@ -176,24 +200,20 @@ class Reader:
         text = b"".join(kept)
         at = text.rfind(b"\n") + 1
         if len(text) - at > LONGEST_LINE:
-            raise DataError(f"{self.file.name}: a line of over {LONGEST_LINE:,} bytes, want text")
+            raise DataError(f"{self.name}: a line of over {LONGEST_LINE:,} bytes, want text")
         return text[:at], text[at:]
-
-    def _broke_off(self) -> None:
-        self.damaged = True
-        self.count("files cut short")
 
     def _parse(
         self, data: bytes, first_line: int, lines: int, share: float, number: int
     ) -> Iterator[Block]:
         if not data.isascii():
             # Arrow passes over odd rows that are no UTF-8 without telling us.
-            data = data.decode("utf-8", "replace").replace("\ufffd", "?").encode()
+            data = data.translate(_ASCII)
         table, odd = self._table(data, first_line)
         self._count_odd(odd, cut=odd[-1:] == [lines - 1] and not data.endswith(b"\n"))
         if table.num_rows + len(odd) != lines:
             raise DataError(
-                f"{self.file.name}: lines {first_line} to {first_line + lines - 1} hold "
+                f"{self.name}: lines {first_line} to {first_line + lines - 1} hold "
                 f"{table.num_rows + len(odd)} rows, want one a line: quoted or bare line breaks "
                 "are not read"
             )
@@ -203,7 +223,7 @@ class Reader:
 
     def _count_odd(self, odd: list[int], *, cut: bool) -> None:
         if cut:
-            self._broke_off()
+            self.broke_off()
         self.count("rows unreadable", len(odd) - cut)
 
     def _table(self, data: bytes, first_line: int) -> tuple[pa.Table, list[int]]:
@@ -237,7 +257,7 @@ class Reader:
         return table, [row.number - 1 for row in odd]
 
     def _refuse(self, odd: list[Any], first_line: int, error: Exception) -> NoReturn:
-        where = self.file.name
+        where = self.name
         if odd:
             row = odd[0]
             raise DataError(
@@ -255,7 +275,7 @@ class Block:
     """
 
     def __init__(
-        self, reader: Reader, table: pa.Table, lines: Ints, done: float, number: int = 0
+        self, reader: Reading, table: pa.Table, lines: Ints, done: float, number: int = 0
     ) -> None:
         self.reader = reader
         self.lines = lines
@@ -263,6 +283,7 @@ class Block:
         self.number = number
         self.good: Bad = np.ones(len(lines), bool)
         self._table = table
+        self._left_out = 0
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -301,24 +322,32 @@ class Block:
         return self.read(name, lambda column: coded(column, codes), f"one of {', '.join(codes)}")
 
     def steps(self, values: NDArray[Any], step: float, what: str) -> Ints:
-        """Prices in ticks or quantities in lots."""
-        values = np.where(self.good, values, 0.0)
+        """Prices in ticks or quantities in lots, (n,) or (n, levels)."""
+        values = np.where(self.good if values.ndim == 1 else self.good[:, None], values, 0.0)
+        rows = np.repeat(self.lines, values.size // max(len(values), 1))
         try:
-            return on_grid(values, step, what, rows=self.lines, where="line")[0]
+            whole, _ = on_grid(values.ravel(), step, what, rows=rows, where=self.reader.unit)
         except DataError as error:
-            raise DataError(f"{self.reader.file.name}: {error}") from None
+            raise DataError(f"{self.reader.name}: {error}") from None
+        return whole.reshape(values.shape)
+
+    def leave_out(self, rows: Bad) -> None:
+        """Count these as no good, for a reason that has been told."""
+        self.good &= ~rows
+        self._left_out += int(np.count_nonzero(rows))
 
     def count_bad(self) -> None:
         """Count the rows that were left out."""
-        self.reader.count("rows unreadable", int(np.count_nonzero(~self.good)))
+        self.reader.count("rows unreadable", int(np.count_nonzero(~self.good)) - self._left_out)
 
     def _bad(self, name: str, bad: Bad, wanted: str) -> None:
         if not self.reader.repair:
             at = int(bad.argmax())
-            value = undecoded(self.column(name))[at].as_py() or b""
+            value = undecoded(self.column(name))[at].as_py()
+            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
             raise DataError(
-                f"{self.reader.file.name}: line {self.lines[at]}, column {name}: "
-                f"{value.decode('utf-8', 'replace')!r}, want {wanted}"
+                f"{self.reader.name}: {self.reader.unit} {self.lines[at]}, column {name}: "
+                f"{text!r}, want {wanted}"
             )
         self.good &= ~bad
 

@@ -94,7 +94,7 @@ class Stream:
             seq, previous = int(part.events["seq"][at]), before & ((1 << _DAY_SHIFT) - 1)
             said = "comes twice" if seq == previous else f"comes after {previous}"
             raise OutOfOrder(
-                f"{self.reader.file.name}: line {part.lines[at]}: {self.layout.seq} {seq} {said}, "
+                f"{self.reader.name}: line {part.lines[at]}: {self.layout.seq} {seq} {said}, "
                 "want it to rise within an instrument"
             )
 
@@ -134,7 +134,7 @@ def _in_order(parts: list[Part], streams: list[Stream]) -> Part:
     same = np.flatnonzero(np.diff(keys) == 0)
     if len(same):
         seq = int(events["seq"][order[same[0]]])
-        names = " and ".join(stream.reader.file.name for stream in streams)
+        names = " and ".join(stream.reader.name for stream in streams)
         raise SequenceGap(
             f"{names}: {streams[0].layout.seq} {seq} is in both, want each number once: are they "
             "two copies of one file?"

@@ -1,0 +1,84 @@
+"""Parquet files in the same blocks of rows as text: wanted columns, and row groups, alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hft.adapters.china.text import Block, Reading
+from hft.errors import DataError, SchemaError
+
+BATCH_ROWS = 1 << 14
+
+
+class ParquetReader(Reading):
+    """Reads some columns in batches; the number of a block is that of its row group.
+
+    Args:
+        path: what to read.
+        wanted: columns.
+        repair: end where the file is damaged, and count it, instead of refusing.
+        counts: where to count.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        wanted: Sequence[str],
+        *,
+        repair: bool = False,
+        counts: dict[str, int] | None = None,
+    ) -> None:
+        super().__init__(str(path), "row", repair=repair, counts=counts)
+        self._path = path
+        self._wanted = list(wanted)
+
+    def blocks(self, only: set[int] | None = None) -> Iterator[Block]:
+        """Rows in file order; with `only`, those of these row groups."""
+        import pyarrow as pa
+
+        self.damaged = False
+        row = 1
+        with parquet(self._path) as file:
+            missing = [name for name in self._wanted if name not in file.schema_arrow.names]
+            if missing:
+                raise SchemaError(
+                    f"{self.name}: no column {missing[0]!r}; it has {file.schema_arrow.names}"
+                )
+            total = max(file.metadata.num_rows, 1)
+            try:
+                for group in range(file.num_row_groups):
+                    end = row + file.metadata.row_group(group).num_rows
+                    if only is None or group in only:
+                        yield from self._batches(file, group, row, total)
+                    row = end
+            except (pa.ArrowException, OSError) as error:
+                if not self.repair:
+                    raise DataError(f"{self.name}: damaged after row {row - 1}: {error}") from error
+                self.broke_off()
+
+    def _batches(self, file: Any, group: int, row: int, total: int) -> Iterator[Block]:
+        import pyarrow as pa
+
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=self._wanted):
+            rows = np.arange(row, row + batch.num_rows)
+            row += batch.num_rows
+            yield Block(self, pa.Table.from_batches([batch]), rows, (row - 1) / total, group)
+
+
+@contextmanager
+def parquet(path: Path) -> Iterator[Any]:
+    """The file, open, or DataError if it is not whole: what it holds is written at its end."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a whole Parquet file: {error}") from error
+    with file:
+        yield file
