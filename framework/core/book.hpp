@@ -3,11 +3,14 @@
 /// and the levels follow from them. Both the venue's book and ours are of this type; only the clock
 /// that moves them differs.
 #pragma once
+#include <array>
+#include <memory>
 #include <optional>
 
 #include "event.hpp"
 #include "ladder.hpp"
 #include "order_book.hpp"
+#include "resolved_orders.hpp"
 
 namespace hft {
 
@@ -35,8 +38,23 @@ class Book {
   std::int64_t mid2() const noexcept { return two_sided() ? bid() + ask() : kNoPrice; }
   Lots lots_at(int side, Ticks price) const noexcept { return this->side(side).at(price * side); }
 
-  /// The orders behind the levels; null until a feed tells the first.
-  const OrderBook* orders() const noexcept { return orders_ ? &*orders_ : nullptr; }
+  /// The orders behind the levels; null on a feed of levels, and of a book that only follows.
+  const OrderBook* orders() const noexcept {
+    return leader_ ? (reader_ == 0 ? &leader_->orders : nullptr) : orders_ ? &*orders_ : nullptr;
+  }
+  /// What the feed got wrong; null on a feed of levels.
+  const OrderBook::Faults* faults() const noexcept {
+    return leader_ ? &leader_->orders.faults() : orders_ ? &orders_->faults() : nullptr;
+  }
+  /// This book's orders, before their first row, also serve `follower`, which reads the same rows
+  /// later than this one wherever something is asked of the orders.
+  void lead(Book& follower) {
+    leader_ = follower.leader_ = std::make_shared<ResolvedOrders>(keeps);
+    reader_ = 0;
+    follower.reader_ = 1;
+  }
+  /// Changes of levels that one of two such books has read and the other has not.
+  std::size_t waiting() const noexcept { return leader_ ? leader_->waiting() : 0; }
 
   /// Applies one row; what it does not concern (trades, datums) only moves the stamps.
   void apply(const Event& e) {
@@ -52,13 +70,17 @@ class Book {
 
   /// A row of an L3 kind; returns what it did to the levels.
   std::span<const OrderBook::Change> apply_order(const Event& e) {
-    if (!orders_) [[unlikely]]
-      orders_.emplace(keeps);
-    const auto changes = orders_->apply(e);
-    for (const auto& c : changes) side(c.side).set(c.key, c.after);
     if (e.kind == Kind::EXECUTE && !(e.flags & NO_PRINT)) last_price = e.price;
-    return changes;
+    if (leader_ && !leader_->leads(reader_)) return changes_ = follow();
+    if (!leader_ && !orders_) [[unlikely]]
+      orders_.emplace(keeps);
+    changes_ = (leader_ ? leader_->orders : *orders_).apply(e);
+    if (leader_) leader_->leave(reader_, changes_);
+    for (const auto& c : changes_) side(c.side).set(c.key, c.after);
+    return changes_;
   }
+  /// What the last row of an L3 kind did.
+  std::span<const OrderBook::Change> changes() const noexcept { return changes_; }
 
   void end_packet(const Event& e) noexcept {
     ts_event = e.ts_event;
@@ -79,7 +101,7 @@ class Book {
       case Kind::SNAPSHOT_BEGIN:
         sides_[0].clear();
         sides_[1].clear();
-        if (orders_) orders_->clear();
+        if (OrderBook* orders = owned()) orders->clear();
         state = BookState::SYNCING;
         break;
       case Kind::SNAPSHOT_END:
@@ -107,14 +129,31 @@ class Book {
   Keeps keeps = Keeps::SMALLER;  ///< the venue's rule for changed orders; set before the first row
 
  private:
+  /// The orders, if this book is the first to come to the row.
+  OrderBook* owned() noexcept {
+    if (leader_) return leader_->leads(reader_) ? &leader_->orders : nullptr;
+    return orders_ ? &*orders_ : nullptr;
+  }
+
+  /// Applies what the other book has resolved.
+  std::span<const OrderBook::Change> follow() {
+    std::size_t n = 0;
+    leader_->take(reader_, [&](int s, std::int64_t key, Lots after) {
+      const Lots before = side(s).set(key, after);
+      followed_[n++] = {key,   before, after, before - after, OrderBook::kUnknown,
+                        static_cast<std::int8_t>(s), false};
+    });
+    return {followed_.data(), n};
+  }
+
   void clear(const Event& e) {
     for (const int s : {BUY, SELL}) {
       if (e.side != NO_SIDE && e.side != s) continue;
       Ladder& ladder = side(s);
       const std::int64_t last = e.ref_id == 1 ? e.price * s : kNoKey + 1;
-      if (orders_)
+      if (OrderBook* orders = owned())
         for (std::int64_t k = ladder.best(); k != kNoKey && k >= last; k = ladder.next(k))
-          orders_->drop_level(s, k * s);
+          orders->drop_level(s, k * s);
       if (e.ref_id != 1) {
         ladder.clear();
         continue;
@@ -133,6 +172,10 @@ class Book {
 
   Ladder sides_[2];
   std::optional<OrderBook> orders_;
+  std::shared_ptr<ResolvedOrders> leader_;  ///< instead, where two books read the same rows
+  int reader_ = 0;
+  std::array<OrderBook::Change, 3> followed_{};
+  std::span<const OrderBook::Change> changes_;
 };
 
 }  // namespace hft

@@ -198,7 +198,7 @@ void FeatureSet::on_row(const Event& e, const Book& book) noexcept {
 
 /// An order that moves counts as cancelled and added.
 void FeatureSet::follow_orders(const Book& book) noexcept {
-  for (const OrderBook::Change& c : book.orders()->changes()) {
+  for (const OrderBook::Change& c : book.changes()) {
     const int side = side_index(c.side);
     flow_.touch(side, c.key);
     deep_.touch(side, c.key);

@@ -36,6 +36,8 @@ constexpr bool keeps_place(Keeps rule, bool same_price, Lots before, Lots after)
 
 class OrderBook {
  public:
+  static constexpr std::uint64_t kUnknown = ~0ULL;  ///< arrival of an order that was not looked up
+
   /// What a row did to one level, by one order.
   struct Change {
     std::int64_t key;       ///< price * side
@@ -98,8 +100,6 @@ class OrderBook {
   /// An order that arrives now stands behind all with a smaller number, before all others.
   std::uint64_t arrivals() const noexcept { return arrivals_; }
   const Faults& faults() const noexcept { return faults_; }
-  /// What the last row did.
-  std::span<const Change> changes() const noexcept { return {changes_.data(), count_}; }
 
   void clear() {
     ids_.clear();

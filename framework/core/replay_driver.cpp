@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::int64_t kPollEvery = 1 << 12;
 constexpr std::size_t kPrefetchRows = 16;
+constexpr std::size_t kMostWaiting = 1 << 14;  // changes of levels between the two books
 constexpr Ns kFlattenAgain = 100'000'000;  // a market order that found no size tries once more
 
 Ns wall_ns() noexcept {
@@ -37,9 +38,10 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
   }
 }
 
-void ReplayDriver::add_stream(InstrumentId inst, Stream stream) {
+void ReplayDriver::add_stream(InstrumentId inst, Stream stream, bool one_book_of_orders) {
   if (inst != streams_.size()) throw CoreError("streams must be added in order of instrument");
   streams_.push_back(std::move(stream));
+  if (one_book_of_orders) listings_[inst].book.lead(engine_->market(inst).book);
 }
 
 void ReplayDriver::wind_down(InstrumentId inst, Ts ts) {
@@ -328,10 +330,11 @@ void ReplayDriver::run_rows(InstrumentId inst, Ts limit) {
   }
 }
 
-/// A venue with nothing of ours may stay behind, but not so far that chunks pile up.
+/// A venue with nothing of ours may stay behind, but not so far that rows pile up.
 void ReplayDriver::catch_up(InstrumentId inst, Ts until) {
   const Stream& s = streams_[inst];
-  if (is_active_[inst] || s.venue.chunk >= s.local.chunk) return;
+  const bool near = s.venue.chunk >= s.local.chunk && listings_[inst].book.waiting() < kMostWaiting;
+  if (is_active_[inst] || near) return;
   horizon_ = kNever;
   run_rows(inst, until);
 }

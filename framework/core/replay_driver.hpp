@@ -33,7 +33,9 @@ class ReplayDriver {
  public:
   ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues);
 
-  void add_stream(InstrumentId inst, Stream stream);
+  /// `one_book_of_orders`: every row tells orders to both sides, and nobody reads the orders of our
+  /// book, so that the venue's serve both.
+  void add_stream(InstrumentId inst, Stream stream, bool one_book_of_orders);
   /// Before `run`: ends an instrument's trading at `ts`, by `Engine::wind_down` until it is flat.
   void wind_down(InstrumentId inst, Ts ts);
 

@@ -40,7 +40,7 @@ class Replay {
                                               std::move(venues))) {}
 
   /// `chunks`: an iterator of EVENT arrays viewed as int64 (n, 8).
-  void add_stream(InstrumentId inst, nb::object chunks) {
+  void add_stream(InstrumentId inst, nb::object chunks, bool one_book_of_orders) {
     auto held = std::make_shared<std::deque<Words>>();  // not the arrays: a cast may have copied
     auto next = [chunks, held](Chunk& chunk) {
       for (;;) {
@@ -60,7 +60,7 @@ class Replay {
         return true;
       }
     };
-    driver->add_stream(inst, Stream(next, [held] { held->pop_front(); }));
+    driver->add_stream(inst, Stream(next, [held] { held->pop_front(); }), one_book_of_orders);
   }
 
   void run(nb::object strategy, nb::object poll) {
@@ -144,11 +144,12 @@ nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
   OrderBook::Faults faults;
   bool by_orders = false;
   for (const Market& market : engine.markets()) {
-    if (!market.book.orders()) continue;
+    const OrderBook::Faults* of_feed = market.book.faults();
+    if (of_feed == nullptr) continue;
     by_orders = true;
-    faults.unknown_id += market.book.orders()->faults().unknown_id;
-    faults.reused_id += market.book.orders()->faults().reused_id;
-    faults.overfill += market.book.orders()->faults().overfill;
+    faults.unknown_id += of_feed->unknown_id;
+    faults.reused_id += of_feed->reused_id;
+    faults.overfill += of_feed->overfill;
   }
   if (by_orders) {
     counters["l3_unknown_ids"] = faults.unknown_id;
@@ -241,7 +242,8 @@ void init_replay(nb::module_& m) {
           },
           "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "inference"_a, "sample_ns"_a,
           "until"_a)
-      .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a)
+      .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a,
+           "one_book_of_orders"_a = false)
       .def(
           "wind_down", [](Replay& r, InstrumentId i, Ts ts) { r.driver->wind_down(i, ts); },
           "instrument"_a, "ts"_a,
