@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +95,8 @@ class BitstampLog:
                     "price above 0, and a volume above 0 if created"
                 )
             count(self.counts, "events impossible", int(np.count_nonzero(bad)))
-            block = OrderEvents(*(values[~bad] for values in block))
+            kept: list[Any] = [values[~bad] for values in block]
+            block = OrderEvents(*kept)
         return Parsed(
             block.order_id,
             block.ts_ms * _MS,

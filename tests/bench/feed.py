@@ -1,10 +1,18 @@
-"""The common feed: a day of one instrument in hftbacktest's rows, from a seed (needs numba).
+"""The common feeds: a day of one instrument in hftbacktest's rows, from a seed (needs numba).
 
-    python feed.py ROWS OUT.npy [SEED]
+    python feed.py levels ROWS OUT.npy [SEED]
+    python feed.py orders ROWS OUT.npy [SEED]
 
-Tick 0.1, lot 0.001, price about 60,000. 89 % level rows, 11 % trades, each followed by the level it
-took from. Rows come in packets of one venue time; feed latency is lognormal around 4 ms with a slow
-drift, and our clock never runs backwards.
+Tick 0.1, lot 0.001, price about 60,000; feed latency is lognormal around 4 ms, and our clock never
+runs backwards.
+
+levels: 89 % level rows, 11 % trades, each followed by the level it took from. Rows come in packets
+of one venue time, and the feed latency drifts slowly.
+
+orders: one action a venue time. Of a hundred, 48 are orders that come, 46 orders that go and 6
+aggressors: FILL by FILL, each with the CANCEL or MODIFY that changes the book. Levels are
+contiguous, and an aggressor who empties one rests there with what is left of him, because the peer
+lets no FILL reach an order of ours at a better price than all others: ours never stand so.
 """
 
 from __future__ import annotations
@@ -16,6 +24,8 @@ from numba import njit
 
 VENUE, OURS, BUY, SELL = 1 << 31, 1 << 30, 1 << 29, 1 << 28
 LEVEL, TRADE = 1 | VENUE | OURS, 2 | VENUE | OURS
+ADD, CANCEL, MODIFY, FILL = (code | VENUE | OURS for code in (10, 11, 12, 13))
+WIDTH, CROWD, DEPTH = 1 << 12, 512, 40  # of `orders`: prices, orders a level, levels kept alive
 START_NS = 1_700_000_000_000_000_000
 SPAN_NS = 3.4 * 86_400e9
 BASE = 600_000 - (1 << 15)  # tick of index 0
@@ -116,11 +126,101 @@ def fill(n, seed, out):
     return i
 
 
-def make(n: int, seed: int = 7) -> np.ndarray:
+@njit
+def _order(out, i, ev, ts, recv, at, lots, number):
+    out[5][i] = number
+    return _put(out, i, ev, ts, recv, at + (1 << 15) - WIDTH // 2, lots)
+
+
+@njit
+def _join(queue, at, number, lots):
+    numbers, sizes, count = queue
+    numbers[at, count[at]], sizes[at, count[at]] = number, lots
+    count[at] += 1
+
+
+@njit
+def _leave(queue, at, k):
+    numbers, sizes, count = queue
+    last = count[at] - 1
+    numbers[at, k:last] = numbers[at, k + 1 : last + 1]
+    sizes[at, k:last] = sizes[at, k + 1 : last + 1]
+    count[at] = last
+
+
+@njit
+def fill_orders(n, seed, out):
+    """Fills columns (ev, exch_ts, local_ts, px, qty, order_id) and returns how many rows."""
+    np.random.seed(seed)
+    queue = (
+        np.zeros((WIDTH, CROWD), np.int64),
+        np.zeros((WIDTH, CROWD), np.int64),
+        np.zeros(WIDTH, np.int64),
+    )
+    numbers, sizes, count = queue
+    bid = WIDTH // 2
+    ts, i, number = START_NS, 0, 0
+    recv = ts + 4_000_000
+    for depth in range(DEPTH):
+        for at in (bid - depth, bid + 1 + depth):
+            for _ in range(6):
+                number += 1
+                _join(queue, at, number, _size(100.0))
+                side, lots = BUY if at <= bid else SELL, sizes[at, count[at] - 1]
+                i = _order(out, i, ADD | side, ts, recv, at, lots, number)
+    while i < n - 64 and 64 < bid < WIDTH - 64:
+        ts += 1000 + int(np.random.exponential(SPAN_NS / 2 / n))
+        recv = max(recv, ts + 1_000_000 + int(3e6 * np.exp(0.35 * np.random.randn())))
+        draw, side = np.random.random(), BUY if np.random.random() < 0.5 else SELL
+        depth = int(np.random.exponential(6.0))
+        at = bid - depth if side == BUY else bid + 1 + depth
+        if draw < 0.06:
+            at, left = (bid if side == BUY else bid + 1), _size(120.0)
+            while left > 0 and count[at] > 0 and i < n - 48:
+                this, hit = numbers[at, 0], min(left, sizes[at, 0])
+                i = _order(out, i, FILL | side, ts, recv, at, hit, this)
+                left -= hit
+                sizes[at, 0] -= hit
+                rest = sizes[at, 0]
+                i = _order(out, i, (MODIFY if rest else CANCEL) | side, ts, recv, at, rest, this)
+                if rest == 0:
+                    _leave(queue, at, 0)
+            if count[at] > 0:
+                continue
+            # The level is the aggressor's now; one more is shown at the far end of his side's book.
+            far = at - DEPTH if side == BUY else at + DEPTH
+            bid += -1 if side == BUY else 1
+            other = SELL if side == BUY else BUY
+            number += 1
+            _join(queue, at, number, max(left, 1))
+            i = _order(out, i, ADD | other, ts, recv, at, max(left, 1), number)
+            if count[far] == 0:
+                number += 1
+                _join(queue, far, number, 100)
+                i = _order(out, i, ADD | side, ts, recv, far, 100, number)
+        elif not 0 <= at < WIDTH:
+            continue
+        elif draw < 0.54:
+            if count[at] == CROWD or (count[at] == 0 and depth > 0):
+                continue
+            lots, number = _size(100.0), number + 1
+            _join(queue, at, number, lots)
+            i = _order(out, i, ADD | side, ts, recv, at, lots, number)
+        elif count[at] > 1:
+            k = int(np.random.random() * count[at])
+            i = _order(out, i, CANCEL | side, ts, recv, at, sizes[at, k], numbers[at, k])
+            _leave(queue, at, k)
+    return i
+
+
+MAKERS = {"levels": fill, "orders": fill_orders}
+
+
+def make(kind: str, n: int, seed: int = 7) -> np.ndarray:
     """At most `n` rows."""
-    names = ("ev", "exch_ts", "local_ts", "px", "qty")
+    names = ("ev", "exch_ts", "local_ts", "px", "qty", "order_id")
     columns = tuple(np.zeros(n, ROW[name]) for name in names)
-    rows = np.zeros(fill(n, seed, columns), ROW)
+    rows = np.zeros(MAKERS[kind](n, seed, columns), ROW)
     for name, column in zip(names, columns, strict=True):
         rows[name] = column[: len(rows)]
     rows["px"] = np.round(rows["px"], 1)
@@ -129,5 +229,5 @@ def make(n: int, seed: int = 7) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 7
-    np.save(sys.argv[2], make(int(sys.argv[1]), seed))
+    kind, rows, out, *seed = sys.argv[1:]
+    np.save(out, make(kind, int(rows), int(seed[0]) if seed else 7))

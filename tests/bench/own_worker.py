@@ -28,12 +28,16 @@ CASES: dict[str, tuple[str, type, str]] = {
     "mm_if_changed": ("memory", strategies.MmIfChanged, "on_call"),
     "grid": ("memory", strategies.Grid, "overlap"),
     "grid_int": ("memory", strategies.GridInt, "overlap"),
+    "l3": ("orders", strategies.Replay, "on_call"),
+    "l3_grid": ("orders", strategies.GridAtTouch, "overlap"),
     "multi": ("many", strategies.Replay, "on_call"),
     "packets_read": ("memory", strategies.ReadTouch, "on_call"),
     "packets_quote": ("memory", strategies.QuotePackets, "on_call"),
     "disk_raw": ("raw", strategies.Replay, "on_call"),
     "disk_parquet": ("parquet", strategies.Replay, "on_call"),
 }
+
+IN_MEMORY = {"memory": "l2", "orders": "l3", "real": "real"}
 
 
 def recipe(moves: str) -> dict[str, Any]:
@@ -68,9 +72,8 @@ def source(kind: str) -> tuple[str | Mapping[str, np.ndarray], list[InstrumentSp
             for i in range(INSTRUMENTS)
         ]
         return {spec.name: memory("part.events.npy") for spec in specs}, specs
-    if kind in ("memory", "real"):
-        rows = memory("l2.events.npy" if kind == "memory" else "real.events.npy")
-        return {SPEC.name: rows}, [SPEC]
+    if kind in IN_MEMORY:
+        return {SPEC.name: memory(f"{IN_MEMORY[kind]}.events.npy")}, [SPEC]
     return str(DATA / kind), []
 
 

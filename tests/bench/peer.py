@@ -57,6 +57,8 @@ COMPARISONS = {
     "mm_if_changed": Comparison("mm_if_changed", "mm", 3),
     "grid": Comparison("grid", "grid", 5),
     "grid_int": Comparison("grid_int", "grid", 3),
+    "l3": Comparison("l3", "l3", 5),
+    "l3_grid": Comparison("l3_grid", "l3_grid", 5),
     "multi": Comparison("multi", "multi", 8),
     "disk_raw": Comparison("disk_raw", "disk", 5),
     "disk_parquet": Comparison("disk_parquet", "disk", 1.4),
@@ -74,6 +76,7 @@ def main() -> None:
         return
     args.data.mkdir(parents=True, exist_ok=True)
     prepare_common(args.data, args.peer_python)
+    prepare_orders(args.data, args.peer_python)
     real = prepare_real(args.data, args.real)
     chosen = {n: c for n, c in COMPARISONS.items() if not args.only or n in args.only}
     if not real:
@@ -89,7 +92,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peer")
     parser.add_argument(
-        "--data", type=Path, default=ROOT / "build/bench/data", help="feeds, 1.1 GB"
+        "--data", type=Path, default=ROOT / "build/bench/data", help="feeds, 1.8 GB"
     )
     real = Path(os.environ.get("HFT_DATA", ROOT.parent / "shared/data"))
     parser.add_argument("--real", type=Path, default=real, help="folder of real captures")
@@ -121,8 +124,7 @@ def what_is_missing(python: str) -> str:
 def prepare_common(data: Path, peer_python: str) -> None:
     """The synthetic feed: the peer's rows, ours, and two stores of them."""
     if not (data / "l2.npy").exists():
-        feed = [peer_python, str(HERE / "feed.py"), str(ROWS), str(data / "l2.npy"), str(SEED)]
-        subprocess.run(feed, check=True)
+        make_feed("levels", data / "l2.npy", peer_python)
     if (data / "parquet").exists():
         return
     rows = np.load(data / "l2.npy")
@@ -133,6 +135,21 @@ def prepare_common(data: Path, peer_python: str) -> None:
     np.save(data / "part.events.npy", events[:part])
     Store(data / "raw").write(events, SPEC, raw=True)
     Store(data / "parquet").write(events, SPEC)
+
+
+def prepare_orders(data: Path, peer_python: str) -> None:
+    """The same instrument order by order: the peer's rows and ours."""
+    if not (data / "l3.npy").exists():
+        make_feed("orders", data / "l3.npy", peer_python)
+    if not (data / "l3.events.npy").exists():
+        np.save(data / "l3.events.npy", to_events(np.load(data / "l3.npy"), SPEC))
+
+
+def make_feed(kind: str, out: Path, peer_python: str) -> None:
+    """Runs feed.py, which needs the peer's numba."""
+    subprocess.run(
+        [peer_python, str(HERE / "feed.py"), kind, str(ROWS), str(out), str(SEED)], check=True
+    )
 
 
 def prepare_real(data: Path, folder: Path) -> bool:

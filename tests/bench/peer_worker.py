@@ -108,9 +108,9 @@ def grid(hbt, step, half, gap, levels, qty, limit):
     return sent
 
 
-def asset(rows: Any, low: float, high: float) -> Any:
+def asset(rows: Any, low: float, high: float, *, by_order: bool = False) -> Any:
     """The venue of every case; `low` and `high` bound the dense-array book."""
-    return (
+    made = (
         h.BacktestAsset()
         .data(rows)
         .linear_asset(1.0)
@@ -118,12 +118,12 @@ def asset(rows: Any, low: float, high: float) -> Any:
         .tick_size(0.1)
         .lot_size(0.001)
         .trading_value_fee_model(-0.00005, 0.0007)
-        .power_prob_queue_model3(3.0)
         .no_partial_fill_exchange()
         .last_trades_capacity(0)
         .roi_lb(low)
         .roi_ub(high)
     )
+    return made.l3_fifo_queue_model() if by_order else made.power_prob_queue_model3(3.0)
 
 
 @cache
@@ -147,6 +147,9 @@ def cases() -> dict[str, Case]:
     def many() -> list[Any]:
         return [asset(load("part.npy"), 58_000.0, 62_000.0) for _ in range(256)]
 
+    def orders() -> list[Any]:
+        return [asset(load("l3.npy"), 58_000.0, 62_000.0, by_order=True)]
+
     def file() -> list[Any]:
         return [asset([str(DATA / "l2.npy")], 58_000.0, 62_000.0)]
 
@@ -156,13 +159,18 @@ def cases() -> dict[str, Case]:
     def far_replay(b: Any) -> int:
         return replay(b, STEP_NS, 59_500.0)
 
+    def any_grid(b: Any, half: float = 2.0) -> int:
+        return grid(b, STEP_NS, half, 1.0, 10, 0.01, 0.5)
+
     return {
         "replay": (common, far_replay, False),
         "replay_roi": (common, far_replay, True),
         "real": (real, real_replay, False),
         "real_roi": (real, real_replay, True),
         "mm": (common, lambda b: mm(b, STEP_NS, 1.0, 0.01), False),
-        "grid": (common, lambda b: grid(b, STEP_NS, 2.0, 1.0, 10, 0.01, 0.5), False),
+        "grid": (common, any_grid, False),
+        "l3": (orders, far_replay, False),
+        "l3_grid": (orders, lambda b: any_grid(b, 0.5), False),
         "multi": (many, far_replay, False),
         "packets": (common, packets, False),
         "disk": (file, far_replay, False),

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 from hft.data import Source
 from hft.data.sources import FORMATS, Request
@@ -58,6 +59,8 @@ class Case:
     real: tuple[str, ...] = ()
     """Files of real data, beneath HFT_DATA."""
     real_facts: dict[str, Any] = field(default_factory=dict)
+    bare: str = "bytes"
+    """What tests/bench/imports.py compares with: polars on `csv` or `parquet`, or unpacking."""
 
     def open(self, written: Written, *, repair: bool = False) -> list[Source]:
         """The sources of written files."""
@@ -342,6 +345,79 @@ def _itch(folder: Path, rows: int) -> Written:
     return Written([path], *_order_kinds(rows))
 
 
+_MBO = np.dtype(
+    [
+        ("length", "u1"),
+        ("rtype", "u1"),
+        ("publisher_id", "<u2"),
+        ("instrument_id", "<u4"),
+        ("ts_event", "<u8"),
+        ("order_id", "<u8"),
+        ("price", "<i8"),
+        ("size", "<u4"),
+        ("flags", "u1"),
+        ("channel_id", "u1"),
+        ("action", "S1"),
+        ("side", "S1"),
+        ("ts_recv", "<u8"),
+        ("ts_in_delta", "<i4"),
+        ("sequence", "<u4"),
+    ]
+)
+
+
+def _dbn(form: str) -> Callable[[Path, int], Written]:
+    """MBO records: an execution is told as trade, fill and cancel, as Databento does."""
+
+    def write(folder: Path, rows: int) -> Written:
+        dbn = pytest.importorskip("databento_dbn")
+        o = orders(rows // 2)
+        fills = np.isin(o.what, ["E", "F"])
+        at = np.repeat(np.arange(len(o.us)), np.where(fills, 3, 1))
+        step = np.arange(len(at)) - np.searchsorted(at, at, "left")
+        words = {"A": b"A", "X": b"C", "D": b"C", "P": b"T", "E": b"T", "F": b"T"}
+        action = np.array([words[what] for what in o.what.tolist()])[at]
+        action = np.where(step == 1, b"F", np.where(step == 2, b"C", action))
+        side = np.where((o.side[at] > 0) != (action == b"T"), b"B", b"A")
+        out = np.zeros(len(at), _MBO)
+        out["length"], out["rtype"], out["publisher_id"], out["instrument_id"] = 14, 160, 2, 7
+        out["ts_event"], out["ts_recv"] = o.us[at] * 1000, o.us[at] * 1000 + 5_000
+        out["order_id"] = np.where(action == b"T", o.other[at], o.id[at])
+        out["price"], out["size"] = o.ticks[at] * 10_000_000, o.lots[at]
+        out["action"], out["side"], out["sequence"] = action, side, 1 + at
+        out["flags"][np.append(at[1:] != at[:-1], True)] = 128
+        metadata = dbn.Metadata(
+            "XNAS.ITCH",
+            DAY_US * 1000,
+            dbn.SType.RAW_SYMBOL,
+            dbn.SType.INSTRUMENT_ID,
+            dbn.Schema.MBO,
+        )
+        raw = bytes(metadata) + out.tobytes()
+        path = folder / f"xnas.{form}"
+        if form == "dbn":
+            path.write_bytes(raw)
+        else:
+            path.write_bytes(_zstd(raw[: len(raw) // 2]) + _zstd(raw[len(raw) // 2 :]))
+        count = {what: int(np.count_nonzero(o.what == what)) for what in "AXDP"}
+        filled = int(np.count_nonzero(fills))
+        kinds = {
+            Kind.TRADE: count["P"] + filled,
+            Kind.ADD: count["A"],
+            Kind.CANCEL: count["X"] + count["D"] + filled,
+            Kind.EXECUTE: filled,
+        }
+        return Written([path], kinds, int(o.lots[np.isin(o.what, ["E", "F", "P"])].sum()))
+
+    return write
+
+
+def _zstd(raw: bytes) -> bytes:
+    import pyarrow as pa
+
+    return bytes(pa.compress(raw, "zstd", asbytes=True))
+
+
 def _clock(rows: int) -> Any:
     """Times of day in Beijing as the vendors write them, a millisecond apart, (rows,) of text."""
     import polars as pl
@@ -428,9 +504,19 @@ _TEMPLATE = Case(
     _template,
     {"symbol": "X", "tick": 0.01},
     ("hft.adapters.template.BLOCK_BYTES",),
+    bare="csv",
 )
-_CSV = Case("csv", "csv", _table("csv"), {}, ("hft.adapters.table.source.BLOCK_BYTES",), cut="open")
+_CSV = Case(
+    "csv",
+    "csv",
+    _table("csv"),
+    {},
+    ("hft.adapters.table.source.BLOCK_BYTES",),
+    cut="open",
+    bare="csv",
+)
 _CHINA = ("hft.adapters.china.text.BLOCK_BYTES", "hft.adapters.china.text.PIECE_BYTES")
+_DBN = ("hft.adapters.databento.records.BLOCK_BYTES",)
 _ITCH = Case(
     "itch", "itch", _itch, {}, ("hft.adapters.itch.PIECE_BYTES", "hft.adapters.itch.BATCH_ROWS")
 )
@@ -452,7 +538,16 @@ CASES = (
     packed(_CSV),
     _ITCH,
     packed(_ITCH),
-    Case("shanghai", "shanghai", _shanghai("two"), blocks=_CHINA, cut="merged"),
+    Case("databento", "databento", _dbn("dbn"), {"tick": 0.01}, _DBN),
+    Case(
+        "databento.zst",
+        "databento",
+        _dbn("dbn.zst"),
+        {"tick": 0.01},
+        _DBN,
+        real=("dbn/esh4-glbx-mdp3-20231225.mbo.dbn.zst",),
+    ),
+    Case("shanghai", "shanghai", _shanghai("two"), blocks=_CHINA, cut="merged", bare="csv"),
     Case(
         "shanghai.zip",
         "shanghai",
@@ -460,14 +555,16 @@ CASES = (
         blocks=_CHINA,
         cut="nothing",
         real=("cn_l3/sse_600519_20230201_tonglian.zip",),
+        bare="csv",
     ),
-    Case("shanghai.one", "shanghai", _shanghai("one"), blocks=_CHINA, cut="open"),
+    Case("shanghai.one", "shanghai", _shanghai("one"), blocks=_CHINA, cut="open", bare="csv"),
     Case(
         "parquet",
         "parquet",
         _table("parquet"),
         blocks=("hft.adapters.table.source.BATCH_ROWS",),
         cut="nothing",
+        bare="parquet",
     ),
     Case(
         "hftbacktest.npy",

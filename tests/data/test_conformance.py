@@ -61,10 +61,12 @@ def want_sound(rows: Any, source: Source) -> None:
 
 
 def want_packets(rows: Any) -> None:
-    """LAST where time goes on and at the end, and never in a book that is half rebuilt."""
+    """LAST where the venue's time goes on and at the end, and never in a half rebuilt book.
+
+    A packet may reach us in several parts, at several times.
+    """
     last = rows["flags"] & Flag.LAST != 0
-    moves = np.ones(len(rows), bool)
-    moves[:-1] = (np.diff(rows["ts_recv"]) != 0) | (np.diff(rows["ts_event"]) != 0)
+    moves = np.append(np.diff(rows["ts_event"]) != 0, True)
     whole = rows["flags"] & SEEN_BY_BOTH == SEEN_BY_BOTH
     assert last[moves & whole].all(), f"no LAST at row {int((moves & whole & ~last).argmax())}"
     begins = np.cumsum(rows["kind"] == Kind.SNAPSHOT_BEGIN)

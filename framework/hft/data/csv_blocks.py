@@ -282,7 +282,8 @@ def text_chunks(path: Path) -> Iterator[tuple[bytes, float]]:
                 if held >= BLOCK_BYTES:
                     text, rest = _cut(b"".join(kept), path)
                     kept, held = [rest], len(rest)
-                    yield text, min(raw.tell() / size, 1.0)
+                    if text:
+                        yield text, min(raw.tell() / size, 1.0)
         except DAMAGE:
             text, _ = _cut(b"".join(kept), path)
             if text:
