@@ -140,8 +140,9 @@ class Book {
     std::size_t n = 0;
     leader_->take(reader_, [&](int s, std::int64_t key, Lots after) {
       const Lots before = side(s).set(key, after);
-      followed_[n++] = {key,   before, after, before - after, OrderBook::kUnknown,
-                        static_cast<std::int8_t>(s), false};
+      followed_[n++] = {
+          key,  before, after, before - after, OrderBook::kUnknown, static_cast<std::int8_t>(s),
+          false};
     });
     return {followed_.data(), n};
   }

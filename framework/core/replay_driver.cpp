@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kPollEvery = 1 << 12;
 constexpr std::size_t kPrefetchRows = 16;
 constexpr std::size_t kMostWaiting = 1 << 14;  // changes of levels between the two books
-constexpr Ns kFlattenAgain = 100'000'000;  // a market order that found no size tries once more
+constexpr Ns kFlattenAgain = 100'000'000;      // a market order that found no size tries once more
 
 Ns wall_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -44,9 +44,7 @@ void ReplayDriver::add_stream(InstrumentId inst, Stream stream, bool one_book_of
   if (one_book_of_orders) listings_[inst].book.lead(engine_->market(inst).book);
 }
 
-void ReplayDriver::wind_down(InstrumentId inst, Ts ts) {
-  wind_down_.at(inst) = ts;
-}
+void ReplayDriver::wind_down(InstrumentId inst, Ts ts) { wind_down_.at(inst) = ts; }
 
 std::int64_t ReplayDriver::rows(InstrumentId inst) const noexcept {
   if (inst >= streams_.size()) return 0;

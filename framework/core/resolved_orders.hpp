@@ -20,7 +20,9 @@ class ResolvedOrders {
   OrderBook orders;  ///< as of the reader that is ahead
 
   /// Whether this reader (0 or 1) is the first to come to its next row.
-  bool leads(int reader) const noexcept { return read_[reader] == read_[1 - reader] || ahead_ == reader; }
+  bool leads(int reader) const noexcept {
+    return read_[reader] == read_[1 - reader] || ahead_ == reader;
+  }
 
   /// The reader that leads has resolved a row.
   void leave(int reader, std::span<const OrderBook::Change> changes) {
