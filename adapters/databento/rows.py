@@ -95,8 +95,9 @@ class Orders:
         out["flags"][prints] |= np.uint16(Flag.NO_CHANGE)
         out["flags"][kind == Kind.EXECUTE] |= np.uint16(Flag.NO_PRINT)
         out["flags"][snapshot] |= np.uint16(Flag.RECOVERED)
-        out, packets, begins = out[kept], packets[kept], begins[kept]
-        out, packets = _with_ends(out, packets, begins, snapshot[kept])
+        if not kept.all():
+            out, packets, begins, snapshot = (x[kept] for x in (out, packets, begins, snapshot))
+        out, packets = _with_ends(out, packets, begins, snapshot)
         _set_last(out, packets)
         return out
 

@@ -8,7 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.databento.records import LEVELS, MBO, TBBO, DbnFile, Run
+from hft.adapters.databento.records import (
+    LEVELS,
+    MBO,
+    MBP_1,
+    MBP_10,
+    STATUS,
+    TBBO,
+    TRADES,
+    DbnFile,
+    Run,
+)
 from hft.adapters.databento.rows import Levels, Orders, Prints, packet_ends
 from hft.adapters.databento.sessions import Sessions
 from hft.data.importing import Batch
@@ -42,11 +52,12 @@ class Part(NamedTuple):
 _RECEIVED = "ts_recv is when Databento received it, not we"
 _CANNOT_TELL = {
     MBO: (_RECEIVED,),
-    10: (_RECEIVED, "levels beyond the tenth, and whose orders they are"),
-    1: (_RECEIVED, "levels beyond the first, and whose orders they are"),
+    MBP_10: (_RECEIVED, "levels beyond the tenth, and whose orders they are"),
+    MBP_1: (_RECEIVED, "levels beyond the first, and whose orders they are"),
+    TRADES: (_RECEIVED, "the book: there are prints alone"),
+    STATUS: (_RECEIVED, "book and prints: there are trading states alone"),
     TBBO: (_RECEIVED, "the book between trades: it is shown as it was before each"),
 }
-_NO_BOOK = (_RECEIVED, "the book: there are prints alone")
 
 
 class DbnSource:
@@ -75,7 +86,7 @@ class DbnSource:
         self.counts: dict[str, int] = {}
         self.inferred = inferred
         told = TBBO if part.before_trades else part.rtype
-        self.cannot_tell = _CANNOT_TELL.get(told, _NO_BOOK)
+        self.cannot_tell = _CANNOT_TELL[told]
         self._file = file
         self._part = part
         self._sessions = sessions
@@ -88,7 +99,7 @@ class DbnSource:
         for run in self._file.runs():
             mine = self._mine(run)
             if len(mine):
-                held.append((run.records[mine], run.number + mine))
+                held.append((_chosen(run.records, mine), run.number + mine))
                 records, numbers = _joined(held)
                 ends = packet_ends(records, by_flag=self._part.by_flag)
                 whole = len(ends) - int(ends[::-1].argmax()) if ends.any() else 0
@@ -114,7 +125,7 @@ class DbnSource:
 
     def _mine(self, run: Run) -> NDArray[np.int64]:
         """Records of the source, by their place in the run."""
-        if run.rtype != self._part.rtype:
+        if run.rtype != self._part.rtype or run.rtype == STATUS:  # states come from the survey
             return np.empty(0, np.int64)
         records = run.records
         ids, recv = records["instrument_id"], records["ts_recv"]
@@ -140,8 +151,18 @@ class DbnSource:
             raise DataError(f"{self._file.path}: {error}") from None
 
 
+def _chosen(records: Any, which: NDArray[np.int64]) -> Any:
+    """NumPy moves records field by field unless it does not see the fields."""
+    if len(which) == len(records):
+        return records
+    return records.view(np.dtype((np.void, records.itemsize)))[which].view(records.dtype)
+
+
 def _joined(held: list[tuple[Any, NDArray[np.int64]]]) -> tuple[Any, NDArray[np.int64]]:
     if len(held) == 1:
         return held[0]
     records, numbers = zip(*held, strict=True)
-    return np.concatenate(records), np.concatenate(numbers)
+    if len({part.dtype for part in records}) > 1:  # a capture that was joined of two kinds
+        return np.concatenate(records), np.concatenate(numbers)
+    raw = np.concatenate([part.view(np.uint8) for part in records])
+    return raw.view(records[0].dtype), np.concatenate(numbers)
