@@ -102,11 +102,14 @@ void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t r
   const std::int64_t key = e.price * resting;
   const bool by_size = config_.matching == Matching::PRO_RATA;
   const bool by_levels = l.book.orders() == nullptr;
-  if (by_size && by_levels) open_pro_rata(l, s, key, e.qty, e.ts_event);
-  share(l, e, s, key, by_levels, row, [&](const Listing::OwnLevel& level, Order& o, Lots shared) {
-    if (level.key > key) return std::max(e.qty - shared, Lots{0});
+  bool opened = false;
+  share(l, e, s, key, by_levels, row, [&](Listing::OwnLevel& level, Order& o, Lots shared) {
+    const Lots left = std::max(e.qty - shared, Lots{0});
+    if (level.key > key) return left;
     const Lots reached = queue_.print(o.venue, e.qty, shared, e.ts_event);
-    return by_size ? pro_rata(level, o.venue) : reached;
+    if (!by_size) return reached;
+    if (!std::exchange(opened, true)) open_pro_rata(l, s, level, left, e.ts_event);
+    return pro_rata(level, o.venue);
   });
 }
 
@@ -119,11 +122,14 @@ void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
   const bool known = l.book.orders() && l.book.orders()->find(e.order_id, x);
   const int s = side_index(x.side);
   const bool by_size = config_.matching == Matching::PRO_RATA;
-  if (by_size && known) open_pro_rata(l, s, x.key, e.qty, e.ts_event);
-  share(l, e, s, x.key, known, row, [&](const Listing::OwnLevel& level, Order& o, Lots shared) {
+  bool opened = false;
+  share(l, e, s, x.key, known, row, [&](Listing::OwnLevel& level, Order& o, Lots shared) {
     const Lots left = std::max(e.qty - shared, Lots{0});
     if (level.key > x.key) return left;
-    if (by_size) return pro_rata(level, o.venue);
+    if (by_size) {
+      if (!std::exchange(opened, true)) open_pro_rata(l, s, level, left, e.ts_event);
+      return pro_rata(level, o.venue);
+    }
     if (x.arrival >= o.venue.arrival) return left;
     // It stands before us; only a queue that was told anew may hold less than it trades.
     return std::max<Lots>(left - std::llround(o.venue.ahead), 0);
@@ -158,21 +164,19 @@ void TapeVenue::share(Listing& l, const Event& e, int s, std::int64_t key, bool 
 
 /// Executions of one instant at one level are shared as one: by what everybody had before the
 /// first.
-void TapeVenue::open_pro_rata(Listing& l, int s, std::int64_t key, Lots executed, Ts ts) {
-  for (auto& level : l.own[s]) {
-    if (level.key != key) continue;
-    if (level.rata_ts != ts) {
-      level.rata_ts = ts;
-      level.rata_executed = 0;
-      level.rata_lots = l.book.side(s == 0 ? BUY : SELL).at(key);
-      for (Order* o : level.fifo) {
-        level.rata_lots += o->venue.leaves();
-        o->venue.rata_leaves = o->venue.leaves();
-        o->venue.rata_given = 0;
-      }
+void TapeVenue::open_pro_rata(const Listing& l, int s, Listing::OwnLevel& level, Lots executed,
+                              Ts ts) {
+  if (level.rata_ts != ts) {
+    level.rata_ts = ts;
+    level.rata_executed = 0;
+    level.rata_lots = l.book.side(s == 0 ? BUY : SELL).at(level.key);
+    for (Order* o : level.fifo) {
+      level.rata_lots += o->venue.leaves();
+      o->venue.rata_leaves = o->venue.leaves();
+      o->venue.rata_given = 0;
     }
-    level.rata_executed += executed;
   }
+  level.rata_executed += executed;
 }
 
 /// What an order is due of them and has not been given, in whole lots; what rounding leaves goes to

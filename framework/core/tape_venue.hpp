@@ -133,7 +133,8 @@ class TapeVenue {
   template <class F>
   void share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,
              F&& reached);
-  void open_pro_rata(Listing& l, int s, std::int64_t key, Lots executed, Ts ts);
+  static void open_pro_rata(const Listing& l, int s, Listing::OwnLevel& level, Lots executed,
+                            Ts ts);
   static Lots pro_rata(const Listing::OwnLevel& level, Order::Resting& r);
   static Event as_level(const Event& e, const OrderBook::Change& c) noexcept;
   void shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after);
