@@ -156,7 +156,12 @@ def _source(
     before_trades = rtype == TBBO or (rtype == MBP_1 and str(metadata.schema) == "tbbo")
     book = rtype in (MBO, *LEVELS) and not before_trades
     part = Part(
-        one.publisher, one.intervals, rtype, before_trades, by_flag=book and one.seen.packets
+        one.publisher,
+        one.intervals,
+        rtype,
+        before_trades,
+        by_flag=book and one.seen.packets,
+        left_out=sum(n for other, n in one.seen.rtypes.items() if other not in (rtype, STATUS)),
     )
     inferred: list[str] = []
     facts = _facts(request, one, definitions, inferred)

@@ -275,8 +275,7 @@ def _fields(version: int) -> dict[int, list[Any]]:
 
 def _padded(fields: list[Any], size: int) -> np.dtype[Any]:
     """Records of `size` bytes, which a live capture makes longer by a send time."""
-    packed = np.dtype(fields)
-    known = packed.fields or {}
+    known: dict[str, Any] = dict(np.dtype(fields).fields or {})
     return np.dtype(
         {
             "names": list(known),

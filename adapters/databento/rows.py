@@ -238,8 +238,8 @@ def _kinds(records: Records, numbers: Numbers, counts: Counts) -> Any:
         )
     met = np.bincount(records["action"], minlength=256)
     counts["records"] = counts.get("records", 0) + len(records)
-    for action, what in _COUNTED.items():
-        _add(counts, what, met[ord(action)])
+    for letter, what in _COUNTED.items():
+        _add(counts, what, met[ord(letter)])
     return kind
 
 

@@ -47,6 +47,8 @@ class Part(NamedTuple):
     """Levels come with trades alone (TBBO)."""
     by_flag: bool
     """Records say where a packet ends."""
+    left_out: int = 0
+    """Records of other schemas."""
 
 
 _RECEIVED = "ts_recv is when Databento received it, not we"
@@ -108,9 +110,10 @@ class DbnSource:
                 held = [(records[whole:], numbers[whole:])]
                 if whole:
                     yield self._batch(rows, sessions, records[:whole], numbers[:whole], run.done)
-        records, numbers = _joined(held) if held else (np.empty(0), np.empty(0))
-        if len(records):
-            yield self._batch(rows, sessions, records, numbers, 1.0)
+        if held and len(held[0][0]):
+            yield self._batch(rows, sessions, *held[0], 1.0)
+        if self._part.left_out:
+            self.counts["records of other schemas left out"] = self._part.left_out
         if self._file.damaged:
             self.counts["files damaged at the end"] = 1
         yield Batch(sessions.rest(), done=1.0)
@@ -131,7 +134,7 @@ class DbnSource:
         ids, recv = records["instrument_id"], records["ts_recv"]
         chosen = np.zeros(len(records), bool)
         for instrument, start, end in self._part.intervals:
-            if start <= recv[-1] or end > recv[0]:
+            if start <= recv[-1] and recv[0] < end:
                 chosen |= (ids == instrument) & (recv >= start) & (recv < end)
         return np.flatnonzero(chosen & (records["publisher_id"] == self._part.publisher))
 

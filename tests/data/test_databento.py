@@ -331,6 +331,13 @@ def test_records_of_other_kinds_may_stand_between(tmp_path: Path) -> None:
         opened(tmp_path / "x.dbn", symbol="ES,ABCH4")
 
 
+def test_of_several_schemas_the_fullest_is_read(tmp_path: Path) -> None:
+    file = File("mbo").mbo("A", "B", 1, 100.25, 5).tick_on().trade("B", 100.5, 1)
+    [source] = opened(file.save(tmp_path))
+    assert told(rows_of(source)) == ["ADD +1 401x5 #1|"]
+    assert source.counts["records of other schemas left out"] == 1
+
+
 def test_an_id_stands_for_another_symbol_each_day(tmp_path: Path) -> None:
     day_ns = 86_400_000_000_000
     file = File("mbo").map("ABC", 7, date(2024, 1, 10), date(2024, 1, 11))
