@@ -38,18 +38,26 @@ void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   shrink_taken(l, s, key, before, e.qty);
 }
 
-/// An order of the tape left, shrank or grew where something of ours is: we know whether before us.
-void TapeVenue::on_hot_change(Listing& l, const OrderBook::Change& c) {
-  const int s = side_index(c.side);
-  for (const auto& level : l.own[s]) {
-    if (level.key != c.key) continue;
-    for (Order* o : level.fifo) {
-      Order::Resting& r = o->venue;
-      if (c.arrival < r.arrival) r.ahead -= static_cast<double>(c.gone);
-      r.ahead = std::clamp(r.ahead, 0.0, static_cast<double>(c.after));
+/// An order of the tape came, left or changed where something of ours is: we know whether it stands
+/// before us.
+void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes) {
+  Lots before = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const OrderBook::Change& c = changes[i];
+    const auto same_level = [&](std::size_t k) {
+      return changes[k].key == c.key && changes[k].side == c.side;
+    };
+    const int s = side_index(c.side);
+    for (const auto& level : l.own[s]) {
+      if (level.key != c.key) continue;
+      for (Order* o : level.fifo)
+        if (c.arrival < o->venue.arrival)
+          o->venue.ahead = std::max(o->venue.ahead - static_cast<double>(c.gone), 0.0);
     }
+    // An order that goes to the back of its level takes nothing away.
+    if (i == 0 || !same_level(i - 1)) before = c.before;
+    if (i + 1 == changes.size() || !same_level(i + 1)) shrink_taken(l, s, c.key, before, c.after);
   }
-  shrink_taken(l, s, c.key, c.before, c.after);
 }
 
 /// A cancelled lot was as likely one of those we had taken; new size is real.

@@ -98,12 +98,14 @@ class TapeVenue {
     } else if (is_order(e.kind)) {
       if (e.kind == Kind::EXECUTE && l.own_best[side_index(e.side)] != kNoKey)
         on_execute(l, e, row);
-      for (const OrderBook::Change& c : l.book.apply_order(e)) {
-        if (l.book.side(c.side).hot(c.key)) [[unlikely]]
-          on_hot_change(l, c);
+      const auto changes = l.book.apply_order(e);
+      bool hot = false;
+      for (const OrderBook::Change& c : changes) hot |= l.book.side(c.side).hot(c.key);
+      if (hot) [[unlikely]]
+        on_hot_changes(l, changes);
+      for (const OrderBook::Change& c : changes)
         if (c.gone < 0 && l.own_best[1 - side_index(c.side)] >= -c.key) [[unlikely]]
           on_crossed(l, as_level(e, c), row);
-      }
     } else if (e.kind == Kind::TRADE) {
       const int resting = e.side != NO_SIDE ? -e.side : passive_side(l, e.price);
       if (resting != 0 && l.own_best[side_index(resting)] >= e.price * resting) [[unlikely]]
@@ -128,7 +130,7 @@ class TapeVenue {
 
  private:
   void on_hot_level(Listing& l, const Event& e, std::int64_t key);
-  void on_hot_change(Listing& l, const OrderBook::Change& c);
+  void on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes);
   void on_execute(Listing& l, const Event& e, std::int64_t row);
   template <class F>
   void share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,
