@@ -7,10 +7,13 @@ Types: 1 add, 2 partial cancel, 3 delete, 4 execution, 5 execution of a hidden o
 `SYMBOL_YYYY-MM-DD_..._message_LEVELS.csv`.
 
 Row k of `..._orderbook_LEVELS.csv` is the book after message k, so its first row with message 1
-undone is the book that the messages start from. Its orders are not known: each level becomes one
-order with a negative id. Messages about orders that were never added then reduce the opening level
-at their price while it has lots, and are marked UNCERTAIN; what is beyond goes on as it is, and the
-book counts it as an unknown order.
+undone is the book that the messages start from: each level becomes one order with a negative id.
+
+Given with the same name as the messages, beside them or among the paths, the order book file is
+followed to the end: the book then holds just the levels in view, and what comes into view or leaves
+it is inferred from it (view.py). One of another name or stretch gives the opening book alone; then
+an order that leaves the levels may be cancelled untold and stay for ever, which matters the more
+the fewer levels there are.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ def open_files(request: Request) -> list[LobsterFile]:
         symbol, date = _symbol_and_date(path)
         spec = request.spec(symbol=symbol, venue="NASDAQ", tick=0.01, lot=1.0, currency="USD")
         book = books.pop((symbol, date), None) or _beside(path)
-        sources.append(LobsterFile(path, spec, date, book, repair=request.repair))
+        follow = book is not None and _bare(book) == _bare(path)
+        sources.append(LobsterFile(path, spec, date, book, follow=follow, repair=request.repair))
     if books:
         raise ConfigError(f"{next(iter(books.values()))}: no message file of that symbol and day")
     wanted = request.symbols()
@@ -57,6 +61,11 @@ def _symbol_and_date(path: Path) -> tuple[str, str]:
             "SYMBOL_YYYY-MM-DD_message_LEVELS.csv"
         )
     return found["symbol"], found["date"]
+
+
+def _bare(path: Path) -> str:
+    """The name without what tells messages from books, and without endings."""
+    return path.name.replace("_orderbook_", "_message_").partition(".csv")[0]
 
 
 def _beside(path: Path) -> Path | None:

@@ -11,7 +11,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.lobster.opening import PRICE_UNIT, Opening, first_levels
+from hft.adapters.lobster.books import BookFile
+from hft.adapters.lobster.view import (
+    ADD,
+    DELETE,
+    PRICE_UNIT,
+    Messages,
+    View,
+    level_key,
+)
 from hft.adapters.table.packets import Packets, Part
 from hft.data.checks import Events
 from hft.data.csv_blocks import Block, CsvFile, count
@@ -22,7 +30,7 @@ from hft.types import EVENT, SEEN_BY_BOTH, InstrumentSpec, Kind, Trading
 
 NAMES = ("time", "type", "order_id", "size", "price", "side")
 
-_ADD, _REDUCE, _DELETE, _EXECUTE, _HIDDEN, _CROSS, _HALT = range(1, 8)
+_HIDDEN, _CROSS, _HALT = 5, 6, 7
 _KIND_OF = np.array(
     [
         0,
@@ -41,6 +49,16 @@ _STATE_OF = {-1: Trading.HALT, 0: Trading.AUCTION, 1: Trading.OPEN}
 _KINDS: dict[str, Any] = dict.fromkeys(NAMES, "int") | {"time": "float"}
 
 
+_CANNOT_TELL = (
+    "no receive time: ts_recv is ts_event",
+    "no aggressor's order id",
+    "orders that rested before the file began, or whose level came into view later, are known by "
+    "level only, as one order a level",
+    "hidden and cross prints inside the tick are rounded to it",
+    "orders that leave the file's levels go on being shown: give the order book file too",
+)
+
+
 class LobsterFile:
     """One message file as a source of EVENT rows.
 
@@ -48,42 +66,39 @@ class LobsterFile:
         path: the messages, plain or packed.
         spec: the instrument.
         date: trading day, `YYYY-MM-DD` in New York.
-        book: order book file whose first row gives the opening book; None: it starts empty.
+        book: order book file; None: the book starts empty.
+        follow: the order book file has a row a message; else its first row alone is taken.
         repair: leave out lines that cannot be read; counted.
     """
 
     reorders = False
-    inferred: list[str]
-    cannot_tell = (
-        "no receive time: ts_recv is ts_event",
-        "orders that rested before the file began are known by level only, as one order a level",
-        "orders beyond the file's levels are not in it: what they do later is an unknown order",
-        "hidden and cross prints inside the tick are rounded to it",
-        "no aggressor's order id",
-    )
 
     def __init__(
         self,
         path: str | Path,
         spec: InstrumentSpec,
         date: str,
-        book: str | Path | None = None,
+        book: Path | None = None,
         *,
+        follow: bool = False,
         repair: bool = False,
     ) -> None:
         self.name = str(path)
         self.spec = spec
         self.counts: dict[str, int] = {}
-        self.inferred = [f"opening book from {book}"] if book else []
         self._file = CsvFile(path, NAMES, repair=repair)
         self._midnight_ns = _midnight_ns(date, self.name)
-        self._levels = None if book is None else first_levels(Path(book))
+        self._book = None if book is None else BookFile(book, follow=follow, repair=repair)
         self._repair = repair
+        what = "levels in view" if follow else "opening book"
+        self.inferred = [] if book is None else [f"{what} from {book}"]
+        self.cannot_tell = _CANNOT_TELL[:-1] if follow else _CANNOT_TELL
 
     def batches(self) -> Iterator[Batch]:
         """Rows in file order; a batch ends with a packet."""
         self.counts = {"messages": 0}
-        opening: Opening | None = None
+        view: View | None = None
+        book = None if self._book is None else self._book.rows(self.counts)
         packets = Packets("time")
         for block in self._file.blocks(_KINDS, self.counts):
             m = self._sound(block)
@@ -91,12 +106,13 @@ class LobsterFile:
             if not len(m.lines):
                 continue
             events, lines = self._events(m), m.lines
-            if self._levels is not None:
+            if self._book is not None and book is not None:
                 first = np.empty(0, EVENT)
-                if opening is None:
-                    opening = Opening(self._levels, m, self.spec.tick)
-                    first = opening.rows(events[0])
-                events, lines = opening.reduce(events, lines, m)
+                if view is None:
+                    view = View(self._book.before(m), self.spec.tick)
+                    first = view.opening(events[0])
+                worst = book.worst(lines - self._file.first_line)
+                events, lines = view.feed(_messages(m, events), worst)
                 events = np.concatenate([first, events])
                 lines = np.concatenate([np.full(len(first), lines[0]), lines])
             part = packets.feed(Part(events, lines, np.zeros(len(lines), np.int8)))
@@ -105,8 +121,8 @@ class LobsterFile:
         part = packets.flush(None)
         if len(part.events):
             yield Batch(part.events, part.lines, 1.0)
-        if opening is not None:
-            count(self.counts, "messages about the opening book", opening.reduced)
+        if view is not None:
+            self.counts |= view.counts()
 
     def _sound(self, block: Block) -> Block:
         """Messages whose type, side and size can be; the first other one is refused."""
@@ -114,7 +130,7 @@ class LobsterFile:
         kind = c["type"]
         halt, cross = kind == _HALT, kind == _CROSS
         wrong = {
-            "type": (kind < _ADD) | (kind > _HALT),
+            "type": (kind < ADD) | (kind > _HALT),
             "side": (np.abs(c["side"]) != 1) & ~halt & ~cross,
             "size": (c["size"] <= 0) & ~halt,
             "price": np.where(halt, np.abs(c["price"]) > 1, c["price"] <= 0),
@@ -145,7 +161,7 @@ class LobsterFile:
         resting = np.where(kind < _HIDDEN, 1, np.where(kind == _HIDDEN, -1, 0))
         events["side"] = resting * np.sign(c["side"])  # a print has its aggressor's side
         events["order_id"] = np.where(kind < _HIDDEN, c["order_id"], 0)
-        events["qty"] = np.where(halt | (kind == _DELETE), 0, c["size"])
+        events["qty"] = np.where(halt | (kind == DELETE), 0, c["size"])
         loose = np.asarray(kind >= _HIDDEN)
         try:
             prices = np.where(halt, 0, c["price"]) / PRICE_UNIT
@@ -158,6 +174,13 @@ class LobsterFile:
         for code, state in _STATE_OF.items():
             events["ref_id"][halt & (c["price"] == code)] = state
         return events
+
+
+def _messages(m: Block, events: Events) -> Messages:
+    c = m.columns
+    return Messages(
+        c["type"], c["order_id"], c["size"], level_key(c["price"], c["side"]), m.lines, events
+    )
 
 
 _WANTED = {

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from hft.adapters.lobster import LobsterFile, open_files
+from hft.adapters.lobster.books import NO_PRICE
 from hft.data.books import BookStream
 from hft.data.sources import Request
 from hft.errors import ConfigError, DataError, SchemaError
@@ -93,9 +94,14 @@ def test_header_gzip_and_further_columns_change_nothing(tmp_path: Path) -> None:
 BOOK = "1000200,60,1000000,50,9999999999,0,999900,40\n"
 
 
+SEED = "ACME_2012-06-21_opening_orderbook_2.csv"
+
+
 def with_book(folder: Path, text: str) -> Any:
-    (folder / NAME.replace("message", "orderbook")).write_text(BOOK)
-    source = source_of(folder, text)
+    """Messages, and an order book file that has its first row only."""
+    (folder / SEED).write_text(BOOK)
+    (folder / NAME).write_text(text)
+    source = open_files(Request("lobster", [folder / NAME, folder / SEED]))[0]
     return source, rows_of(source)
 
 
@@ -152,7 +158,7 @@ def test_orders_never_added_reduce_the_opening_level_while_it_has_lots(tmp_path:
         ("CANCEL", False, 0),  # nothing left of the level
         ("CANCEL", False, 0),  # no such level
     ]
-    assert source.counts["messages about the opening book"] == 2
+    assert source.counts["messages about unknown orders in view"] == 2
     book = BookStream()
     book.feed(rows)
     assert book.faults["unknown_id"] == 3
@@ -177,7 +183,139 @@ def test_blocks_do_not_change_what_the_opening_book_gives(
     _, whole = with_book(tmp_path, "\n".join(lines) + "\n")
     assert (whole["order_id"][5:] < 0).any()
     monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 100)
-    assert (rows_of(open_files(Request("lobster", [tmp_path / NAME]))[0]) == whole).all()
+    paths = [tmp_path / NAME, tmp_path / SEED]
+    assert (rows_of(open_files(Request("lobster", paths))[0]) == whole).all()
+
+
+# One level a side: what is worse than the touch is out of view.
+FOLLOWED = """\
+34200,1,1,30,1000000,1
+34201,1,2,20,1000100,1
+34202,3,2,20,1000100,1
+34203,4,77,10,1000000,1
+34204,4,77,25,1000000,1
+34205,1,3,5,999900,1
+"""
+FOLLOWED_BOOK = """\
+1000200,60,1000000,30
+1000200,60,1000100,20
+1000200,60,1000000,35
+1000200,60,1000000,25
+1000200,60,999800,40
+1000200,60,999900,5
+"""
+
+
+def followed(folder: Path, messages: str = FOLLOWED, book: str = FOLLOWED_BOOK) -> LobsterFile:
+    (folder / NAME.replace("message", "orderbook")).write_text(book)
+    return source_of(folder, messages)
+
+
+def test_the_book_shows_the_levels_in_view(tmp_path: Path) -> None:
+    source = followed(tmp_path)
+    rows, lines = each_line_a_packet(source)
+    own = [("x" if i < 0 else int(i)) for i in rows["order_id"]]
+    said = [
+        (Kind(k).name, o, int(q)) for k, o, q in zip(rows["kind"], own, rows["qty"], strict=True)
+    ]
+    assert said[3:] == [
+        ("ADD", 1, 30),
+        ("ADD", 2, 20),
+        ("CANCEL", 1, 0),  # its level leaves the view
+        ("CANCEL", 2, 0),
+        ("ADD", "x", 35),  # and is back, with 5 more that nobody told
+        ("EXECUTE", "x", 10),
+        ("EXECUTE", "x", 25),
+        ("ADD", "x", 40),
+        ("ADD", 3, 5),
+        ("CANCEL", "x", 0),
+    ]
+    book = BookStream()
+    seen = book.feed(rows)
+    told = np.array([line.split(",") for line in FOLLOWED_BOOK.split()], np.int64)
+    assert (seen["bid"] * 100).tolist() == told[:, 2].tolist()
+    assert seen["bid_lots"].tolist() == told[:, 3].tolist()
+    assert not any(book.faults.values())
+    assert len(lines) == 6
+    assert source.counts["levels of unknown orders"] == 3
+
+
+def market(rng: np.random.Generator, steps: int, n: int) -> tuple[list[str], list[Any]]:
+    """A random book of which LOBSTER shows `n` levels: messages, and the view after each."""
+    orders: dict[int, list[int]] = {}  # side, price, size
+
+    def view() -> list[Any]:
+        out = []
+        for side in (-1, 1):
+            sizes: dict[int, int] = {}
+            for s, price, size in orders.values():
+                if s == side:
+                    sizes[price] = sizes.get(price, 0) + size
+            best = sorted(sizes, reverse=side > 0)[:n]
+            out.append([(price, sizes[price]) for price in best])
+        return out
+
+    messages, views = [], []
+    for at in range(steps):
+        before, side = view(), int(rng.choice([-1, 1]))
+        mine = [i for i, order in orders.items() if order[0] == side]
+        what = int(rng.choice([1, 1, 1, 2, 3, 3, 4]))
+        if what == 1 or len(mine) < 2:
+            what, which = 1, 1000 + at
+            away = 100 * int(rng.integers(1, 12))
+            order = [side, 1_000_000 - side * away, int(rng.integers(1, 9))]
+            orders[which], size = order, order[2]
+        else:
+            which = int(rng.choice(mine))
+            if what == 4:  # the first of the best level
+                which = max(mine, key=lambda i: (orders[i][1] * orders[i][0], -i))
+            order = orders[which]
+            size = order[2] if what == 3 or order[2] == 1 else int(rng.integers(1, order[2]))
+            what = 3 if what == 2 and size == order[2] else what
+            order[2] -= size
+            if not order[2]:
+                del orders[which]
+        if view() != before:
+            messages.append(f"{34200 + at},{what},{which},{size},{order[1]},{side}")
+            views.append(view())
+    return messages, views
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_the_book_is_the_view_of_a_random_market(
+    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages, views = market(np.random.default_rng(n), 700, n)
+    start = 40
+    lines = []
+    for view in views[start:]:
+        sides = [
+            side + [(NO_PRICE * sign, 0)] * (n - len(side))
+            for side, sign in zip(view, (1, -1), strict=True)
+        ]
+        flat = [number for pair in zip(*sides, strict=True) for level in pair for number in level]
+        lines.append(",".join(map(str, flat)))
+    source = followed(tmp_path, "\n".join(messages[start:]) + "\n", "\n".join(lines) + "\n")
+    rows, _ = each_line_a_packet(source)
+    book = BookStream()
+    ends = np.flatnonzero(rows["flags"] & Flag.LAST) + 1
+    for view, part in zip(views[start:], np.split(rows, ends[:-1]), strict=True):
+        book.feed(part)
+        for side, levels in zip((-1, 1), view, strict=True):
+            told = [(price // 100, size) for price, size in levels]
+            assert [(p, q) for p, q, _ in book.levels(side, n + 1).tolist()] == told
+    assert not any(book.faults.values())
+    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 300)
+    assert (each_line_a_packet(source)[0] == rows).all()
+
+
+def test_an_order_book_file_that_ends_early(tmp_path: Path) -> None:
+    short = FOLLOWED_BOOK.splitlines(keepends=True)[:3]
+    with pytest.raises(DataError, match="ends after row 3, but there is a message 6"):
+        rows_of(followed(tmp_path, book="".join(short)))
+    mended = open_files(Request("lobster", [tmp_path / NAME], repair=True))[0]
+    assert len(rows_of(mended))
+    assert mended.counts["order book ends after row"] == 3
 
 
 @pytest.mark.parametrize(
@@ -250,20 +388,47 @@ def test_aapl_from_the_50_level_book(data_dir: Path) -> None:
     assert book.faults == {"unknown_id": 46, "reused_id": 0, "overfill": 0}
 
 
-def test_amzn_executions_are_at_the_touch_before_them(data_dir: Path) -> None:
+def test_aapl_with_all_50_levels(data_dir: Path, tmp_path: Path) -> None:
+    messages, book_file = real(data_dir, AAPL, AAPL_BOOK)
+    text = gzip.decompress(messages.read_bytes()).splitlines(keepends=True)[:672]
+    (tmp_path / "AAPL_2012-06-21_message_50.csv").write_bytes(b"".join(text))
+    (tmp_path / "AAPL_2012-06-21_orderbook_50.csv.gz").write_bytes(book_file.read_bytes())
+    rows = rows_of(open_files(Request("lobster", sorted(tmp_path.iterdir())))[0])
+    book = BookStream()
+    book.feed(rows)
+    told = pl.read_csv(book_file, has_header=False).to_numpy()[-1].reshape(-1, 2, 2)
+    for side, at in ((1, 1), (-1, 0)):
+        assert (book.levels(side, 99)[:, :2] == told[:, at] // [100, 1]).all()
+    assert book.faults == {"unknown_id": 0, "reused_id": 0, "overfill": 0}
+
+
+def test_amzn_book_is_the_order_book_file(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     messages, touch = real(data_dir, AMZN, AMZN_BOOK)
-    source = open_files(Request("lobster", [messages]))[0]
+    source = open_files(Request("lobster", [messages]))[0]  # the book lies beside it
     assert AMZN_BOOK.rpartition("/")[2] in source.inferred[0]
     rows, lines = each_line_a_packet(source)
     assert source.counts["messages"] == 57_515
     assert lines.tolist() == list(range(2, 57_517))  # the header is line 1
-    books = pl.read_csv(touch).to_numpy()
-    batches = list(source.batches())
-    line = np.concatenate([batch.lines for batch in batches])
-    executed = rows["kind"] == Kind.EXECUTE
-    before = books[line[executed] - 3]  # row k of the book is after message k, at line k + 2
-    best = np.where(rows["side"][executed] > 0, before[:, 2], before[:, 0])
-    assert np.count_nonzero(best == rows["price"][executed] * 100) == 8_974 == executed.sum()
+    book = BookStream()
+    seen = book.feed(rows)
+    told = pl.read_csv(touch).to_numpy()
+    for at, name in enumerate(("ask", "ask_lots", "bid", "bid_lots")):
+        unit = 100 if at % 2 == 0 else 1
+        assert (seen[name] * unit == told[:, at]).all()
+    assert book.faults == {"unknown_id": 0, "reused_id": 0, "overfill": 0}
+    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 100_000)
+    assert (each_line_a_packet(source)[0] == rows).all()
+
+
+def test_amzn_executions_are_at_the_touch_before_them(data_dir: Path) -> None:
+    rows, lines = each_line_a_packet(open_files(Request("lobster", real(data_dir, AMZN)))[0])
+    seen = BookStream().feed(rows)
+    executed = np.flatnonzero(rows["kind"] == Kind.EXECUTE)
+    before = np.searchsorted(seen["row"], executed) - 1  # the packet before
+    best = np.where(rows["side"][executed] > 0, seen["bid"][before], seen["ask"][before])
+    assert len(seen) == len(lines)
+    assert len(executed) == 8_974
+    assert np.count_nonzero(best == rows["price"][executed]) == 8_974
 
 
 def test_the_same_day_twice_is_the_same(data_dir: Path) -> None:

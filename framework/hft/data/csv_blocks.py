@@ -89,6 +89,11 @@ class CsvFile:
                 f"{path}: line 1 has {len(words)} columns, want {len(names)}: {', '.join(names)}"
             )
 
+    @property
+    def first_line(self) -> int:
+        """Line of the first row."""
+        return 2 if self._has_header else 1
+
     def want(self, names: Iterable[str]) -> None:
         """Refuse a file whose header lacks one of `names`."""
         missing = [name for name in names if name not in self.header]
