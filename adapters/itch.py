@@ -180,7 +180,8 @@ class ItchFile:
 
 def _take(rows: Events) -> tuple[Events, int]:
     """The packets that are whole; the rest moves to the front, and its length."""
-    whole = int(np.argmax(rows["ts_event"] == rows["ts_event"][-1])) or len(rows)
+    other = rows["ts_event"] != rows["ts_event"][-1]
+    whole = len(rows) - int(other[::-1].argmax()) if other.any() else len(rows)
     batch = rows[:whole].copy()
     set_last(batch)
     rest = len(rows) - whole
