@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
 """Given what runs, a context whose value is told (rows so far, share done): hft.data.progress."""
 
+MAIN, AVERSE = "replay", "risk-averse queue"
 LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
 TOLD = {"L2": "price levels", "L3": "every order", "trades": "prints"}
@@ -70,7 +71,27 @@ class Outcome:
 
     run: RunData
     journal: NDArray[np.uint8]
-    strategy: Strategy
+    strategy: Any
+    """The Strategy object; of several days the last one's. None: it lived in another process."""
+    rows: tuple[int, ...] = ()
+    """Market rows by instrument."""
+    state: Callable[[], dict[str, Any] | None] | None = None
+    """What `on_save` gave, where the strategy is not at hand."""
+
+    def saved(self) -> dict[str, Any] | None:
+        """The strategy's state.
+
+        Raises:
+            StrategyError: `on_save` failed.
+        """
+        if self.state is not None:
+            return self.state()
+        try:
+            state: dict[str, Any] | None = self.strategy.on_save()
+            msgspec.json.encode(state)
+        except Exception as error:
+            raise StrategyError(f"on_save: {type(error).__name__}: {error}") from error
+        return state
 
 
 def backtest(
@@ -84,6 +105,7 @@ def backtest(
     placebo: bool = False,
     sweep: bool = False,
     progress: Progress | None = None,
+    jobs: int = 1,
 ) -> Report:
     """Runs a strategy over recorded or synthetic rows.
 
@@ -97,6 +119,8 @@ def backtest(
         placebo: also run with the model's outputs taken from other rows.
         sweep: also run with latency times 0, 1/2, 2 and 4, and the placebo if there is a model.
         progress: told how far it is.
+        jobs: processes for variants, and for days where they are apart; the strategy must be a
+            file then, and the data a store, a file or `synth`.
 
     Returns:
         The report, with polars frames of orders, fills and equity.
@@ -107,7 +131,8 @@ def backtest(
     from hft.analysis.report import Report
 
     plan = prepare(strategy, data, recipe=recipe, specs=specs, settings=settings, seed=seed)
-    return Report(run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress).run)
+    done = run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress, jobs=jobs)
+    return Report(done.run)
 
 
 def prepare(
@@ -148,7 +173,13 @@ def prepare(
     _absolute(tables)
     resolved = to_recipe(tables, origin)
     arrays = data if isinstance(data, Mapping) else None
-    feeds = open_feeds(resolved, arrays, specs)
+    return assemble(cls, file, resolved, home, open_feeds(resolved, arrays, specs))
+
+
+def assemble(
+    cls: type[Strategy], file: Path | None, resolved: Recipe, home: Path | None, feeds: list[Feed]
+) -> Plan:
+    """A plan of a recipe that is complete; `home` is the file beside which bundles lie."""
     params = _params(cls, resolved)
     sources = _sources(cls, home, params)
     _refuse_blind(cls, sources, feeds)
@@ -253,28 +284,60 @@ def _own_features(cls: type[Strategy], params: Any) -> Features | None:
 
 
 def run_with_variants(
-    plan: Plan, *, placebo: bool = False, sweep: bool = False, progress: Progress | None = None
+    plan: Plan,
+    *,
+    placebo: bool = False,
+    sweep: bool = False,
+    progress: Progress | None = None,
+    jobs: int = 1,
 ) -> Outcome:
-    """The run itself, the risk-averse one beside it, and the variants asked for."""
-    outcome = run_once(plan, progress=progress)
-    run = outcome.run
-    if run.status != "complete":
+    """The run itself, the risk-averse one beside it, and the variants asked for.
+
+    With `jobs` above 1 they run in processes of their own, and so do days that are apart; the
+    result is the same.
+    """
+    from hft.parallel import run_plans
+
+    plans = {MAIN: plan} | _variants(plan, placebo=placebo, sweep=sweep)
+    outcomes = run_plans(plans, jobs, progress) if jobs > 1 else _in_turn(plans, progress)
+    outcome = outcomes.pop(MAIN)
+    if outcome.run.status != "complete":
         return outcome
-    engine = plan.recipe.engine
-    if engine.bracket and _uses_queue_estimate(plan):
-        averse = _with(plan, venue=dict(queue="risk_averse"))
-        run = dataclasses.replace(run, bracket=run_once(averse, progress, "risk-averse queue").run)
-    variants = list(run.variants)
+    runs = {
+        name: other.run for name, other in outcomes.items() if other.run.status != "interrupted"
+    }
+    run = dataclasses.replace(
+        outcome.run,
+        bracket=runs.pop(AVERSE, None),
+        variants=[(n, dataclasses.replace(r, bracket=None, variants=[])) for n, r in runs.items()],
+    )
+    cut = {name for name, other in outcomes.items() if other.run.status == "interrupted"}
+    unmade = [name for name in plans if name != MAIN and (name in cut or name not in outcomes)]
+    if unmade:
+        why = f"stopped before {unmade[0]!r}, which runs beside it, was done"
+        run = dataclasses.replace(run, status="interrupted", error=why)
+    return dataclasses.replace(outcome, run=run)
+
+
+def _variants(plan: Plan, *, placebo: bool, sweep: bool) -> dict[str, Plan]:
+    plans = {}
+    if plan.recipe.engine.bracket and _uses_queue_estimate(plan):
+        plans[AVERSE] = _with(plan, venue=dict(queue="risk_averse"))
     if placebo or (sweep and any(s.bundle for s in plan.sources)):
-        shuffled = _with(plan, engine=dict(placebo=True))
-        variants.append(("placebo", run_once(shuffled, progress, "placebo").run))
-    if sweep:
-        for factor in LATENCY_SWEEP:
-            name = f"latency x{factor:g}"
-            scaled = _with(plan, latency=dict(scale=plan.recipe.latency.scale * factor))
-            variants.append((name, run_once(scaled, progress, name).run))
-    variants = [(n, dataclasses.replace(r, bracket=None, variants=[])) for n, r in variants]
-    return dataclasses.replace(outcome, run=dataclasses.replace(run, variants=variants))
+        plans["placebo"] = _with(plan, engine=dict(placebo=True))
+    for factor in LATENCY_SWEEP if sweep else ():
+        scale = plan.recipe.latency.scale * factor
+        plans[f"latency x{factor:g}"] = _with(plan, latency=dict(scale=scale))
+    return plans
+
+
+def _in_turn(plans: dict[str, Plan], progress: Progress | None) -> dict[str, Outcome]:
+    outcomes: dict[str, Outcome] = {}
+    for name, plan in plans.items():
+        outcomes[name] = run_once(plan, progress, name)
+        if outcomes[name].run.status == "interrupted" or outcomes[MAIN].run.status != "complete":
+            break
+    return outcomes
 
 
 def _uses_queue_estimate(plan: Plan) -> bool:
@@ -293,19 +356,45 @@ def _with(plan: Plan, **changes: dict[str, Any]) -> Plan:
     return dataclasses.replace(plan, recipe=recipe)
 
 
-def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay") -> Outcome:
-    """One pass over the rows. A handler that raises ends the run as failed; Ctrl-C as interrupted.
+def run_once(plan: Plan, progress: Progress | None = None, label: str = MAIN) -> Outcome:
+    """One pass over the rows, or over each day by itself if that is the recipe's overnight policy.
+
+    A handler that raises ends the run as failed; Ctrl-C as interrupted.
 
     Raises:
         HftError: the data or the core refuse; a failing handler does not raise.
     """
+    from hft.days import run_apart
+
+    with progress(label) if progress else nullcontext() as tick:
+        if plan.recipe.engine.overnight == "flatten":
+            return run_apart(plan, tick)
+        return replay_rows(plan, tick)
+
+
+def replay_rows(
+    plan: Plan,
+    tick: Callable[[int, float], None] | None = None,
+    stopped: Callable[[], bool] | None = None,
+    ends: list[int | None] | None = None,
+) -> Outcome:
+    """One pass over the rows of a plan's feeds.
+
+    Args:
+        plan: what to run.
+        tick: told (rows so far, share done).
+        stopped: asked now and then; true ends the run as interrupted.
+        ends: by instrument, when its trading is wound down [ns]; None: never.
+    """
     replay = _build(plan)
+    for number, ts in enumerate(ends or ()):
+        if ts is not None:
+            replay.wind_down(number, ts)
     strategy = new_strategy(plan)
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
     try:
-        with progress(label) if progress else nullcontext() as tick:
-            replay.run(strategy, _poll(plan.feeds, tick))
+        replay.run(strategy, _poll(plan.feeds, tick, stopped))
     except KeyboardInterrupt:
         status = "interrupted"
     except (Exception, SystemExit) as e:
@@ -318,7 +407,7 @@ def run_once(plan: Plan, progress: Progress | None = None, label: str = "replay"
         status = "interrupted"
     run = run_data(plan, results, kind="backtest", status=status, error=error)
     run = dataclasses.replace(run, started_utc=started.isoformat(timespec="seconds"), wall_s=wall_s)
-    return Outcome(run, results["journal"], strategy)
+    return Outcome(run, results["journal"], strategy, tuple(results["rows_by_instrument"]))
 
 
 def new_strategy(plan: Plan) -> Strategy:
@@ -363,17 +452,20 @@ def handler_error(error: BaseException) -> str:
 
 
 def _poll(
-    feeds: list[Feed], tick: Callable[[int, float], None] | None
+    feeds: list[Feed],
+    tick: Callable[[int, float], None] | None,
+    stopped: Callable[[], bool] | None,
 ) -> Callable[[int, int], bool] | None:
     """What the core calls now and then with (rows, now); share done by market time."""
-    if tick is None:
+    if tick is None and stopped is None:
         return None
     start = min(f.ts_range[0] for f in feeds)
     length = max(1, max(f.ts_range[1] for f in feeds) - start)
 
     def poll(rows: int, now: int) -> bool:
-        tick(rows, min(1.0, max(0.0, (now - start) / length)))
-        return True
+        if tick is not None:
+            tick(rows, min(1.0, max(0.0, (now - start) / length)))
+        return stopped is None or not stopped()
 
     return poll
 

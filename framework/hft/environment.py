@@ -38,6 +38,9 @@ def environment(plan: Plan) -> dict[str, Any]:
             facts[f"bundle_{source.name}"] = file_hash(source.bundle.path / "model.toml")
     for feed in plan.feeds:
         facts[f"data_{feed.spec.name}"] = feed.hash
+    open_questions = {f.spec.name: list(f.cannot_tell) for f in plan.feeds if f.cannot_tell}
+    if open_questions:
+        facts["cannot_tell"] = open_questions
     return facts
 
 

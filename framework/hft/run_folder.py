@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.config import to_toml
-from hft.errors import ConfigError, DataError, StrategyError
+from hft.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from hft.engine import Outcome, Plan
@@ -86,12 +86,9 @@ def write_outcome(folder: Path, plan: Plan, outcome: Outcome) -> None:
     Report(outcome.run).save(folder)
     if outcome.run.status == "failed":
         return
-    try:
-        state = outcome.strategy.on_save()
-        if state:
-            (folder / "state.json").write_bytes(msgspec.json.encode(state))
-    except Exception as error:
-        raise StrategyError(f"on_save: {type(error).__name__}: {error}") from error
+    state = outcome.saved()
+    if state:
+        (folder / "state.json").write_bytes(msgspec.json.encode(state))
 
 
 def require_ended(folder: Path) -> None:
@@ -126,6 +123,18 @@ def read_market(folder: Path) -> NDArray[Any]:
     from hft.types import EVENT
 
     return _read_rows(folder / MARKET_FILE, EVENT)
+
+
+def checksums(journal: NDArray[Any]) -> NDArray[np.uint16]:
+    """Each record's checksum as the core computes it, (n,)."""
+    words = np.ascontiguousarray(journal).view(np.uint64).reshape(-1, 8).copy()
+    words[:, 7] &= np.uint64(0x0000FFFFFFFFFFFF)
+    h = np.full(len(journal), 0x9E3779B97F4A7C15, np.uint64)
+    with np.errstate(over="ignore"):
+        for column in range(8):
+            h = (h ^ words[:, column]) * np.uint64(0xFF51AFD7ED558CCD)
+            h ^= h >> np.uint64(32)
+    return (h ^ (h >> np.uint64(16))).astype(np.uint16)
 
 
 def _read_rows(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

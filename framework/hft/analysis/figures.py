@@ -205,7 +205,7 @@ def _latency(run: RunData) -> Figures:
 
 
 def _notes(run: RunData, accounts: list[Figures], instruments: list[Figures]) -> list[str]:
-    notes = []
+    notes = [*run.notes, *_cannot_tell(run)]
     for each in instruments:
         notes += _identity_notes(each)
         if each["late_fills"]:
@@ -221,6 +221,18 @@ def _notes(run: RunData, accounts: list[Figures], instruments: list[Figures]) ->
         notes.append(
             "Fewer than 20 whole days: the Sharpe ratio is per increment and not annualised."
         )
+    return notes
+
+
+def _cannot_tell(run: RunData) -> list[str]:
+    """What the data leave open, instruments that say the same taken together."""
+    told: dict[tuple[str, ...], list[str]] = {}
+    for name, sentences in run.environment.get("cannot_tell", {}).items():
+        told.setdefault(tuple(sentences), []).append(name)
+    notes = []
+    for sentences, names in told.items():
+        whose = f" of {', '.join(names)}" if len(told) > 1 else ""
+        notes.append(f"The data{whose} cannot tell: {'; '.join(sentences)}.")
     return notes
 
 

@@ -85,6 +85,7 @@ class RunData:
         tags: names of order tags by tag id.
         counters: signals, conflated, messages, gaps ...
         feed_latency_ns: int64 sample of `ts_recv - ts_event` over market packets.
+        notes: what a reader must know of how it went, a sentence each.
         bracket: the same run under the risk-averse queue.
         variants: the same run changed in one respect, such as `("latency x2", run)` or `("placebo",
             run)`.
@@ -111,6 +112,7 @@ class RunData:
     tags: list[str] = field(default_factory=list)
     counters: dict[str, int | float] = field(default_factory=dict)
     feed_latency_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    notes: list[str] = field(default_factory=list)
     bracket: RunData | None = None
     variants: list[tuple[str, RunData]] = field(default_factory=list)
 
@@ -155,6 +157,7 @@ class _Facts(msgspec.Struct, kw_only=True):
     sample_ns: int
     tags: list[str]
     counters: dict[str, int | float]
+    notes: list[str] = []  # absent in older folders
     bracket: bool
     variants: list[tuple[str, str]]
 

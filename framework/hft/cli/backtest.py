@@ -29,6 +29,12 @@ PATH = click.Path(path_type=Path)
     "--sweep", is_flag=True, help="Also run with latency x 0, 1/2, 2 and 4, and the placebo."
 )
 @click.option("--profile", is_flag=True, help="Time each stage.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Processes: for variants, and for days with engine.overnight=flatten.",
+)
 @click.option("--out", type=PATH, help="Folder for run folders.")
 def backtest(
     strategy: str | None,
@@ -42,6 +48,7 @@ def backtest(
     placebo: bool,  # noqa: FBT001 - click passes flags so
     sweep: bool,  # noqa: FBT001
     profile: bool,  # noqa: FBT001
+    jobs: int,
     out: Path | None,
 ) -> None:
     """Run STRATEGY (file.py or file.py:Class) over recorded or synthetic rows.
@@ -74,7 +81,9 @@ def backtest(
     # Made first: a folder that cannot be written must not cost a run of an hour.
     folder = run_folder.new_folder("backtest", plan.recipe.name, out)
     try:
-        outcome = engine.run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress)
+        outcome = engine.run_with_variants(
+            plan, placebo=placebo, sweep=sweep, progress=progress, jobs=jobs
+        )
     except BaseException:
         folder.rmdir()
         raise

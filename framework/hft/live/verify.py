@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hft import engine, run_folder
 from hft.config import load_recipe
 from hft.errors import ConfigError, DataError, StrategyError
+from hft.run_folder import checksums
 
 if TYPE_CHECKING:
     from hft.engine import Plan
@@ -34,9 +35,10 @@ KINDS = {
     11: "ROW",
     12: "STOP",
     13: "END",
+    14: "WIND_DOWN",
 }
 """Journal record kinds; see framework/core/journal.hpp."""
-STOP, END = 12, 13
+START, STOP, END = 1, 12, 13
 _BLOCK = 1 << 16
 
 
@@ -79,7 +81,7 @@ def verify_run(folder: Path) -> Verification:
         now = engine.run_once(plan).journal.view(run_folder.JOURNAL)
         if _status(folder) == "interrupted":
             notes.append("the run was interrupted: compared up to there")
-            end = int(np.argmax(journal["kind"] == STOP))
+            end = _last_stop(journal)
             journal, now = journal[:end], now[:end]
     return _compare(folder, journal, now, notes)
 
@@ -174,16 +176,12 @@ def _first_damaged(journal: NDArray[Any]) -> int | None:
     return None
 
 
-def checksums(journal: NDArray[Any]) -> NDArray[np.uint16]:
-    """Each record's checksum as the core computes it, (n,)."""
-    words = np.ascontiguousarray(journal).view(np.uint64).reshape(-1, 8).copy()
-    words[:, 7] &= np.uint64(0x0000FFFFFFFFFFFF)
-    h = np.full(len(journal), 0x9E3779B97F4A7C15, np.uint64)
-    with np.errstate(over="ignore"):
-        for column in range(8):
-            h = (h ^ words[:, column]) * np.uint64(0xFF51AFD7ED558CCD)
-            h ^= h >> np.uint64(32)
-    return (h ^ (h >> np.uint64(16))).astype(np.uint16)
+def _last_stop(journal: NDArray[Any]) -> int:
+    """The last STOP; all records, where a handler was cut before it. Days have one each."""
+    began = np.flatnonzero(journal["kind"] == START)
+    stops = np.flatnonzero(journal["kind"] == STOP)
+    after = stops[stops > began[-1]] if len(began) else stops
+    return int(after[-1]) if len(after) else len(journal)
 
 
 def _feed_back(plan: Plan, folder: Path, journal: NDArray[Any]) -> NDArray[Any]:
