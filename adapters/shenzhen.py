@@ -143,8 +143,6 @@ def _look_into(path: Path) -> Iterator[Found]:
     with path.open("rb") as raw:
         packed = raw.read(4) == b"PAR1"
     files: list[Path | TextFile] = [path] if packed else list(text_files(path))
-    if not files:
-        raise SchemaError(f"{path}: a zip without a csv file")
     for file in files:
         found = Found(file, {})
         _want_columns(file, found.layout)

@@ -78,7 +78,7 @@ def text_files(path: Path) -> list[TextFile]:
     """The file itself, or the csv members of a zip in the order they are in.
 
     Raises:
-        DataError: no such file, or a zip that is not whole.
+        DataError: no such file, or a zip that is not whole or holds no csv file.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -92,7 +92,10 @@ def text_files(path: Path) -> list[TextFile]:
         raise DataError(
             f"{path}: not a whole zip, whose table of contents is at its end: {error}"
         ) from error
-    return [TextFile(path, name) for name in members if name.lower().endswith(".csv")]
+    files = [TextFile(path, name) for name in members if name.lower().endswith(".csv")]
+    if not files:
+        raise SchemaError(f"{path}: a zip without a csv file, want one; it holds {members[:5]}")
+    return files
 
 
 class Reading:
@@ -186,7 +189,8 @@ class Reader(Reading):
                     if held >= BLOCK_BYTES:
                         text, rest = self._cut(kept)
                         kept, held, share = [rest], len(rest), told()
-                        yield text, share
+                        if text:
+                            yield text, share
         except _DAMAGE as error:
             if not self.repair:
                 raise DataError(f"{self.name}: damaged, ends too early: {error}") from error

@@ -56,6 +56,10 @@ class Case:
     """What a file cut anywhere gives, with repair: `prefix`, what was before the cut; `open`, the
     same, but a last line without an end is taken as whole; `nothing`, if all hangs on its end;
     `merged`, a feed that lacks one stream's rest."""
+    rows: int = 3000
+    """Of a small file."""
+    long: int = 50_000
+    """Rows of the shorter of two files whose need of memory is compared."""
     real: tuple[str, ...] = ()
     """Files of real data, beneath HFT_DATA."""
     real_facts: dict[str, Any] = field(default_factory=dict)
@@ -496,6 +500,143 @@ def _shanghai(form: str) -> Callable[[Path, int], Written]:
     return write
 
 
+class Quotes(NamedTuple):
+    """Snapshots 10 ms apart, from 10:00 in Beijing; the best bid's size alone changes."""
+
+    bids: Any
+    """(levels, 2, n) of ticks and lots."""
+    asks: Any
+    volume: Any
+    """Traded so far: five lots at the best ask in every second snapshot."""
+    ms: Any
+    """After midnight."""
+
+    @property
+    def hhmmssmmm(self) -> Any:
+        """The time as a number."""
+        seconds, ms = np.divmod(self.ms, 1000)
+        minutes, seconds = np.divmod(seconds, 60)
+        return ((minutes // 60 * 100 + minutes % 60) * 100 + seconds) * 1000 + ms
+
+    def written(self, path: Path, *, book: bool = True) -> Written:
+        """What a format that holds just this must give."""
+        n, levels = len(self.ms), len(self.bids)
+        kinds = {Kind.TRADE: n // 2, Kind.STATUS: 1}
+        if book:
+            frame = {Kind.SNAPSHOT_BEGIN: 1, Kind.SNAPSHOT_END: 1}
+            kinds = {Kind.LEVEL: 2 * levels + n - 1, **frame, **kinds}
+        return Written([path], dict(sorted(kinds.items())), 5 * (n // 2))
+
+
+_BEST_ASK = 20_000  # ticks
+
+
+def quotes(rows: int, levels: int) -> Quotes:
+    """The same snapshots every time, of which about so many rows come."""
+    n = max(rows * 2 // 3, 2)
+    at, size = np.arange(n), np.ones(n, np.int64)
+    bids = np.array([[(_BEST_ASK - 1 - k) * size, (100 + k) * size] for k in range(levels)])
+    asks = np.array([[(_BEST_ASK + k) * size, (200 + k) * size] for k in range(levels)])
+    bids[0, 1] = 1 + at % 7
+    return Quotes(bids, asks, (at + 1) // 2 * 5, 36_000_000 + 10 * at)
+
+
+def _shenzhen(form: str) -> Callable[[Path, int], Written]:
+    def write(folder: Path, rows: int) -> Written:
+        import polars as pl
+
+        q = quotes(rows, 10)
+        n = len(q.ms)
+        columns = {
+            "SecurityID" if form == "csv" else "HTSCSecurityID": ["000001.SZ"] * n,
+            "MDDate": ["20240809"] * n,
+            "MDTime": [f"{t:09}" for t in q.hhmmssmmm.tolist()],
+            "TradingPhaseCode": ["3"] * n,
+            "TotalVolumeTrade": q.volume.astype(float),
+            "TotalValueTrade": q.volume * _BEST_ASK / 100,
+            "LastPx": np.full(n, _BEST_ASK / 100),
+        }
+        csv = form == "csv"
+        if not csv:
+            columns["ReceiveDateTime"] = 20240809 * 10**9 + q.hhmmssmmm
+        for side, levels in (("Buy", q.bids), ("Sell", q.asks)):
+            for at, (ticks, lots) in enumerate(levels, 1):
+                columns[f"{side}Price{at}" if csv else f"{side}{at}Price"] = ticks / 100
+                columns[f"{side}OrderQty{at}" if csv else f"{side}{at}OrderQty"] = lots * 1.0
+        path = folder / f"snapshots.{form}"
+        frame = pl.DataFrame(columns)
+        frame.write_csv(path) if csv else frame.write_parquet(path, row_group_size=1000)
+        return q.written(path)
+
+    return write
+
+
+def _cffex_levels(folder: Path, rows: int) -> Written:
+    q = quotes(rows, 5)
+    n, clock = len(q.ms), _stamps(q.ms)
+    columns = {
+        "CONTRACTID": ["TF2412"] * n,
+        "TDATETIME": clock,
+        "LASTPRICE": np.full(n, _BEST_ASK * 0.005),
+        "VOLUME": q.volume * 1.0,
+        "AMOUNT": q.volume * _BEST_ASK * 50.0,
+        "LOCALTIME": clock,
+    }
+    for side, levels in (("B", q.bids), ("S", q.asks)):
+        for at, (ticks, lots) in enumerate(levels, 1):
+            columns[f"{side}{at:02}"], columns[f"{side}V{at:02}"] = ticks * 0.005, lots * 1.0
+    return q.written(_csv(folder / "TF2412.csv", columns))
+
+
+def _stamps(ms: Any) -> Any:
+    import polars as pl
+
+    at = pl.Series(DAY_US // 1000 + ms).cast(pl.Datetime("ms"))
+    return at.dt.strftime("%Y-%m-%d %H:%M:%S%.3f").to_numpy()
+
+
+def _cffex_ticks(folder: Path, rows: int) -> Written:
+    q = quotes(2 * rows, 1)
+    n = len(q.ms)
+    seconds = np.char.partition(_stamps(q.ms).astype(str), " ")[:, 2]
+    turnover = q.volume * _BEST_ASK * 60
+    columns = {
+        "code": ["IF2409"] * n,
+        "trading_day": ["20240809"] * n,
+        "day": ["20240809"] * n,
+        "time": q.hhmmssmmm,
+        "local": [text[:8] for text in seconds.tolist()],
+        "last": np.full(n, _BEST_ASK * 0.2),
+        **{"total": q.volume, "interest": q.volume, "turnover": turnover},
+        **{"volume": q.volume, "change": q.volume, "worth": turnover},
+    }
+    path = _csv(folder / "CFFEX.IF2409.20240809.csv", columns, header=False)
+    return q.written(path, book=False)
+
+
+def _wondertrader(folder: Path, rows: int) -> Written:
+    from hft.adapters.wondertrader import MAGIC, NARROW
+
+    q = quotes(rows, 1)
+    out = np.zeros(len(q.ms), NARROW)
+    out["exchange"], out["code"], out["date"], out["time"] = (
+        "CFFEX",
+        "IF2409",
+        20240809,
+        q.hhmmssmmm,
+    )
+    out["price"], out["total_volume"] = _BEST_ASK * 0.2, q.volume
+    out["total_turnover"] = q.volume * _BEST_ASK * 60.0
+    for side, levels in (("bid", q.bids), ("ask", q.asks)):
+        out[side] = out[f"{side}_size"] = 0
+        out[side][:, 0], out[f"{side}_size"][:, 0] = levels[0, 0] * 0.2, levels[0, 1]
+    body = _zstd(out.tobytes())
+    head = MAGIC + np.array([24, 2], "<u2").tobytes() + len(body).to_bytes(8, "little")
+    path = folder / "CFFEX.IF2409_tick_20240809.dsb"
+    path.write_bytes(head + body)
+    return q.written(path)
+
+
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
 
 _TEMPLATE = Case(
@@ -546,6 +687,47 @@ CASES = (
         {"tick": 0.01},
         _DBN,
         real=("dbn/esh4-glbx-mdp3-20231225.mbo.dbn.zst",),
+    ),
+    Case(
+        "shenzhen",
+        "shenzhen",
+        _shenzhen("parquet"),
+        blocks=("hft.adapters.china.parquet.BATCH_ROWS",),
+        cut="nothing",
+        long=20_000,
+        real=("cn_l2/MDStockRecord_000001.SZ_202009_01-10.parquet",),
+        bare="parquet",
+    ),
+    Case(
+        "shenzhen.csv",
+        "shenzhen",
+        _shenzhen("csv"),
+        {"venue": "SZSE"},
+        _CHINA,
+        cut="open",
+        rows=600,
+        long=10_000,
+        real=("cn_l2/szse_5stocks_20220601_snapshot10.zip",),
+        bare="csv",
+    ),
+    Case(
+        "cffex",
+        "cffex",
+        _cffex_levels,
+        blocks=_CHINA,
+        cut="open",
+        rows=600,
+        long=10_000,
+        real=("cn_futures/TF1603_20151225_L5.csv.gz",),
+        bare="csv",
+    ),
+    Case("cffex.ticks", "cffex", _cffex_ticks, blocks=_CHINA, cut="open", long=20_000, bare="csv"),
+    Case(
+        "wondertrader",
+        "wondertrader",
+        _wondertrader,
+        blocks=("hft.adapters.wondertrader.BLOCK_ROWS", "hft.adapters.wondertrader.PIECE_BYTES"),
+        real=("cn_futures/CFFEX.IF.HOT_tick_20210104.dsb",),
     ),
     Case("shanghai", "shanghai", _shanghai("two"), blocks=_CHINA, cut="merged", bare="csv"),
     Case(
@@ -599,10 +781,10 @@ def resized(case: Case, size: int) -> Iterator[tuple[str, int]]:
 def _peak_growth(name: str, folder: Path, rows: int) -> int:
     """Bytes by which reading `folder`'s file of so many rows raises the peak of memory."""
     case = next(c for c in CASES if c.name == name)
-    for where, size in resized(case, 1 << 14):
+    for where, size in resized(case, 1 << 16):
         module, _, attribute = where.rpartition(".")
         setattr(import_module(module), attribute, size)
-    _drain(case, folder / "warm")
+    _drain(case, folder / "100")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _drain(case, folder / str(rows))
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024

@@ -21,16 +21,14 @@ from hft.data.sources import FORMATS
 from hft.errors import DataError, HftError
 from hft.types import SEEN_BY_BOTH, Flag, Kind
 
-ROWS = 3000
-LONG = 50_000  # rows of the shorter file of the two whose memory is compared
 NOISE = 16 << 20  # bytes that allocators keep back however long a file is
 
 BY_CASE = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
-def made(case: Case, folder: Path, rows: int = ROWS) -> Written:
+def made(case: Case, folder: Path, rows: int = 0) -> Written:
     folder.mkdir(parents=True, exist_ok=True)
-    return case.write(folder, rows)
+    return case.write(folder, rows or case.rows)
 
 
 def imported(sources: list[Source], store: Store, **options: Any) -> Any:
@@ -128,7 +126,7 @@ CUTS = (0, 1, 2, 9, 0.1, 0.25, 0.4, 0.5, 0.51, 0.52, 0.53, 0.75, 0.9, 0.99, -9, 
 def test_a_file_that_was_cut_is_refused_or_mended_to_what_came_before(
     case: Case, tmp_path: Path
 ) -> None:
-    written = made(case, tmp_path, 400)
+    written = made(case, tmp_path, 1200)
     whole, store, mended = rows_of(case.open(written)), Store(tmp_path / "s"), 0
     for path in written.paths:
         raw = path.read_bytes()
@@ -194,10 +192,10 @@ def want_beginning(case: Case, rows: Any, whole: Any) -> None:
 
 @BY_CASE
 def test_memory_does_not_grow_with_the_file(case: Case, tmp_path: Path) -> None:
-    for name, rows in (("warm", 100), (str(LONG), LONG), (str(8 * LONG), 8 * LONG)):
-        written = made(case, tmp_path / name, rows)
-        (tmp_path / name / "paths").write_text("\n".join(map(str, written.paths)))
-    short, long = (growth(case, tmp_path, rows) for rows in (LONG, 8 * LONG))
+    for rows in (100, case.long, 8 * case.long):
+        written = made(case, tmp_path / str(rows), rows)
+        (tmp_path / str(rows) / "paths").write_text("\n".join(map(str, written.paths)))
+    short, long = (growth(case, tmp_path, rows) for rows in (case.long, 8 * case.long))
     assert long <= 1.5 * max(short, NOISE), f"{long >> 20} MiB, a file of an eighth {short >> 20}"
 
 
@@ -284,7 +282,7 @@ def test_real_files(
     for source, rows in zip(sources, imported(sources, store, clock_offset="auto"), strict=True):
         want_sound(rows, source)
     hashes = [store.hash(source.spec.name) for source in sources]
-    for name, value in resized(case, 10_000):
+    for name, value in resized(case, 1 << 16):
         monkeypatch.setattr(name, value)
     imported(real.sources(paths), store, clock_offset="auto", overwrite=True)
     assert [store.hash(source.spec.name) for source in sources] == hashes

@@ -97,6 +97,8 @@ def open_sources(
     known = {name: value for name, value in (facts or {}).items() if value not in (None, "")}
     adapter = import_module(FORMATS[form])
     sources: list[Source] = adapter.open_files(Request(form, paths, known, columns, repair))
+    if not sources:
+        raise DataError(f"{', '.join(map(str, paths))}: nothing in it to import as {form}")
     return sources
 
 
