@@ -3,9 +3,9 @@
 ///
 /// Executions, cancels and deletes name an order and not its price or side, so the decoder keeps
 /// what rests: an open-addressed table of 24 bytes a slot, one cache miss a message. Messages of
-/// other stocks cost a look at their type, length and stock locate: 4 ns, where the stock's own cost
-/// 20 to 40 with the table in cache. Nothing is allocated a message; the table doubles when half
-/// full, which a busy stock does a few times a day.
+/// other stocks cost a look at their type, length and stock locate: 4 ns, where the stock's own
+/// cost 20 to 40 with the table in cache. Nothing is allocated a message; the table doubles when
+/// half full, which a busy stock does a few times a day.
 #pragma once
 #include <cstddef>
 #include <cstdint>
