@@ -637,6 +637,116 @@ def _wondertrader(folder: Path, rows: int) -> Written:
     return q.written(path)
 
 
+def _lobster(folder: Path, rows: int) -> Written:
+    o = orders(rows)
+    types = {"A": 1, "X": 2, "D": 3, "E": 4, "F": 4, "P": 5}
+    us = 34_200_000_000 + o.us - DAY_US
+    columns = {
+        "time": [f"{at // 1_000_000}.{at % 1_000_000:06}" for at in us.tolist()],
+        "type": [types[what] for what in o.what.tolist()],
+        "id": o.id,
+        "size": o.lots,
+        "price": o.ticks * 100,
+        "side": o.side,
+    }
+    path = _csv(folder / "XY_2024-08-09_message_10.csv", columns, header=False)
+    return Written([path], *_order_kinds(rows))
+
+
+def _bitstamp(form: str) -> Callable[[Path, int], Written]:
+    """In turn: a bid, an ask, a seller that meets the bid, their fills, and both cancelled."""
+    lives = (
+        # (action, id, left, side)
+        ("created", 0, 900, 0),
+        ("created", 1, 700, 1),
+        ("created", 2, 200, 1),
+        ("changed", 0, 700, 0),
+        ("deleted", 2, 0, 1),
+        ("deleted", 1, 700, 1),
+        ("deleted", 0, 700, 0),
+    )
+
+    def write(folder: Path, rows: int) -> Written:
+        n = max(rows // len(lives), 1)
+        rows = n * len(lives)
+        action, order, left, side = (np.array(column) for column in zip(*lives, strict=True))
+        ms = DAY_US // 1000 + 5 * np.arange(rows)
+        ids = np.tile(order, n) + np.repeat(1 + 3 * np.arange(n), len(lives))
+        price = np.where(np.tile(order == 1, n), 610.25, 600.25)
+        sides = np.tile(side, n)
+        path = folder / f"orders.{form}"
+        if form == "csv":
+            columns = {
+                "id": ids,
+                "timestamp": ms,
+                "exchange.timestamp": ms // 1000 * 1000,
+                "price": price,
+                "volume": np.tile(left, n),
+                "action": np.tile(action, n),
+                "direction": np.where(sides == 0, "bid", "ask"),
+            }
+            _csv(path, columns)
+        else:
+            values = zip(ms, np.tile(action, n), price, np.tile(left, n), ids, sides, strict=True)
+            lines = [
+                f'{ms} order_{action} {{"price": "{price}", "amount": "{left / 1e8:.8f}", '
+                f'"id": {order}, "order_type": {side}}}\n'
+                for ms, action, price, left, order, side in values
+            ]
+            path.write_text("".join(lines))
+        kinds = {Kind.ADD: 3 * n, Kind.CANCEL: 2 * n, Kind.EXECUTE: 2 * n}
+        return Written([path], kinds, 200 * n)
+
+    return write
+
+
+def _tardis(folder: Path, rows: int) -> Written:
+    """Trades and quotes of one instrument, a file each."""
+    n = max(rows // 3, 1)
+    o = orders(n)
+    same = {"exchange": ["binance-futures"] * n, "symbol": ["XY"] * n, "timestamp": o.us}
+    same |= {"local_timestamp": o.us + 900}
+    taker = np.where(o.side > 0, "sell", "buy")
+    trades = {"id": o.id, "side": taker, "price": o.ticks / 100, "amount": o.lots}
+    quotes_ = {"ask_amount": o.lots, "ask_price": o.ticks / 100 + 0.01}
+    quotes_ |= {"bid_price": o.ticks / 100, "bid_amount": o.left + 1}
+    paths = [
+        _csv(folder / "trades.csv", same | trades),
+        _csv(folder / "quotes.csv", same | {"timestamp": o.us + 300} | quotes_),
+    ]
+    return Written(paths, {Kind.TRADE: n, Kind.BBO: 2 * n}, int(o.lots.sum()))
+
+
+def _tardis_book(folder: Path, rows: int) -> Written:
+    f = feed(rows)
+    columns = {
+        "exchange": ["binance-futures"] * rows,
+        "symbol": ["XY"] * rows,
+        "timestamp": f.us,
+        "local_timestamp": f.us + 900,
+        "is_snapshot": np.where(np.arange(rows) < 3, "true", "false"),
+        "side": np.where(f.side > 0, "bid", "ask"),
+        "price": f.ticks / 100,
+        "amount": f.lots,
+    }
+    path = _csv(folder / "incremental_book_L2.csv", columns)
+    return Written([path], {Kind.LEVEL: rows, Kind.SNAPSHOT_BEGIN: 1, Kind.SNAPSHOT_END: 1}, 0)
+
+
+def _tardis_depth(folder: Path, rows: int) -> Written:
+    q = quotes(3 * rows // 2, 5)
+    n = len(q.ms)
+    us = DAY_US + q.ms * 1000
+    columns = {"exchange": ["binance"] * n, "symbol": ["XY"] * n, "timestamp": us}
+    columns["local_timestamp"] = us + 900
+    for at, levels in enumerate(zip(q.asks, q.bids, strict=True)):
+        for side, (ticks, lots) in zip(("asks", "bids"), levels, strict=True):
+            columns[f"{side}[{at}].price"], columns[f"{side}[{at}].amount"] = ticks / 100, lots
+    path = _csv(folder / "book_snapshot_5.csv", columns)
+    kinds = {Kind.LEVEL: 10 + n - 1, Kind.SNAPSHOT_BEGIN: 1, Kind.SNAPSHOT_END: 1}
+    return Written([path], kinds, 0)
+
+
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
 
 _TEMPLATE = Case(
@@ -657,6 +767,7 @@ _CSV = Case(
     bare="csv",
 )
 _CHINA = ("hft.adapters.china.text.BLOCK_BYTES", "hft.adapters.china.text.PIECE_BYTES")
+_BLOCKS = ("hft.data.csv_blocks.BLOCK_BYTES", "hft.data.csv_blocks.PIECE_BYTES")
 _DBN = ("hft.adapters.databento.records.BLOCK_BYTES",)
 _ITCH = Case(
     "itch", "itch", _itch, {}, ("hft.adapters.itch.PIECE_BYTES", "hft.adapters.itch.BATCH_ROWS")
@@ -669,6 +780,8 @@ _BINANCE = Case(
     ("hft.adapters.binance.capture.BATCH",),
     real=("crypto_l2/spot_btcusdt_20240808.gz",),
 )
+
+_BOOK = Case("tardis.book", "tardis", _tardis_book, blocks=_BLOCKS, cut="open", bare="csv")
 
 CASES = (
     _TEMPLATE,
@@ -728,6 +841,55 @@ CASES = (
         _wondertrader,
         blocks=("hft.adapters.wondertrader.BLOCK_ROWS", "hft.adapters.wondertrader.PIECE_BYTES"),
         real=("cn_futures/CFFEX.IF.HOT_tick_20210104.dsb",),
+    ),
+    Case(
+        "lobster",
+        "lobster",
+        _lobster,
+        blocks=_BLOCKS,
+        cut="open",
+        real=(
+            "us_l3/AMZN_2012-06-21_message_1.csv.gz",
+            "us_l3/AMZN_2012-06-21_orderbook_1.csv.gz",
+        ),
+        bare="csv",
+    ),
+    Case(
+        "bitstamp",
+        "bitstamp",
+        _bitstamp("csv"),
+        {"symbol": "XY"},
+        _BLOCKS,
+        cut="open",
+        real=("crypto_l3/bitstamp_btcusd_20150501_orders.csv.xz",),
+        real_facts={"symbol": "BTCUSD"},
+        bare="csv",
+    ),
+    Case(
+        "bitstamp.log",
+        "bitstamp",
+        _bitstamp("log"),
+        {"symbol": "XY"},
+        (*_BLOCKS, "hft.adapters.bitstamp.readers._BATCH"),
+        real=("crypto_l3/bitstamp_btcusd_20150501.log.xz",),
+        real_facts={"symbol": "BTCUSD"},
+    ),
+    Case(
+        "tardis",
+        "tardis",
+        _tardis,
+        blocks=_BLOCKS,
+        cut="merged",
+        real=(
+            "crypto_l2/tardis_binance-futures_trades_20200222.csv.gz",
+            "crypto_l2/tardis_binance-futures_quotes_20200222.csv.gz",
+        ),
+        bare="csv",
+    ),
+    _BOOK,
+    packed(_BOOK),
+    Case(
+        "tardis.depth", "tardis", _tardis_depth, blocks=_BLOCKS, cut="open", long=20_000, bare="csv"
     ),
     Case("shanghai", "shanghai", _shanghai("two"), blocks=_CHINA, cut="merged", bare="csv"),
     Case(
