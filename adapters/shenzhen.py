@@ -31,7 +31,7 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
-from hft.adapters.china.text import Block, Reader, TextFile, text_files, words_of
+from hft.adapters.china.text import Block, Place, Reader, TextFile, text_files, words_of
 from hft.adapters.table.readers import Read, integers
 from hft.data.importing import Batch
 from hft.data.sources import Request
@@ -90,10 +90,10 @@ CSV = Layout("SecurityID", "", "{0}Price{1}", "{0}OrderQty{1}", ("Buy", "Sell"))
 
 
 class Found(NamedTuple):
-    """A file, and in which of its blocks each symbol is."""
+    """A file, and which of its blocks hold each symbol."""
 
     file: Path | TextFile
-    blocks: dict[str, set[int]]
+    blocks: dict[str, set[Place]]
 
     @property
     def layout(self) -> Layout:
@@ -148,7 +148,7 @@ def _look_into(path: Path) -> Iterator[Found]:
         _want_columns(file, found.layout)
         for block in found.reader([found.layout.symbol], repair=True).blocks():
             for word in words_of(block.column(found.layout.symbol))[0]:
-                found.blocks.setdefault(word, set()).add(block.number)
+                found.blocks.setdefault(word, set()).add(block.place)
         yield found
 
 

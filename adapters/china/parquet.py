@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hft.adapters.china.text import Block, Reading
+from hft.adapters.china.text import Block, Place, Reading
 from hft.errors import DataError, SchemaError
 
 BATCH_ROWS = 1 << 14
 
 
 class ParquetReader(Reading):
-    """Reads some columns in batches; the number of a block is that of its row group.
+    """Reads some columns in batches; the place of a block is that of its row group.
 
     Args:
         path: what to read.
@@ -37,8 +37,8 @@ class ParquetReader(Reading):
         self._path = path
         self._wanted = list(wanted)
 
-    def blocks(self, only: set[int] | None = None) -> Iterator[Block]:
-        """Rows in file order; with `only`, those of these row groups."""
+    def blocks(self, only: set[Place] | None = None) -> Iterator[Block]:
+        """Rows in file order; with `only`, those of the row groups at these places."""
         import pyarrow as pa
 
         self.damaged = False
@@ -52,22 +52,23 @@ class ParquetReader(Reading):
             total = max(file.metadata.num_rows, 1)
             try:
                 for group in range(file.num_row_groups):
-                    end = row + file.metadata.row_group(group).num_rows
-                    if only is None or group in only:
-                        yield from self._batches(file, group, row, total)
-                    row = end
+                    place = Place(group, file.metadata.row_group(group).num_rows, row)
+                    if only is None or place in only:
+                        yield from self._batches(file, place, total)
+                    row += place.size
             except (pa.ArrowException, OSError) as error:
                 if not self.repair:
                     raise DataError(f"{self.name}: damaged after row {row - 1}: {error}") from error
                 self.broke_off()
 
-    def _batches(self, file: Any, group: int, row: int, total: int) -> Iterator[Block]:
+    def _batches(self, file: Any, place: Place, total: int) -> Iterator[Block]:
         import pyarrow as pa
 
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=self._wanted):
+        row = place.line
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[place.at], columns=self._wanted):
             rows = np.arange(row, row + batch.num_rows)
             row += batch.num_rows
-            yield Block(self, pa.Table.from_batches([batch]), rows, (row - 1) / total, group)
+            yield Block(self, pa.Table.from_batches([batch]), rows, (row - 1) / total, place)
 
 
 @contextmanager

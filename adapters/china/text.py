@@ -1,8 +1,9 @@
 """CSV text, plain, packed or in a zip, read in blocks of whole lines.
 
-Blocks are cut here and not by Arrow, so that a pass that wants one instrument of many can leave out
-blocks that do not hold it (`Reader.blocks(only=…)`): they are unpacked, but not parsed. A line is a
-row: these venues' files hold no quoted line breaks.
+Blocks are cut here and not by Arrow, so that a pass that wants one instrument of many reads only
+the blocks that hold it (`Reader.blocks(only=…)`): in a plain file it goes from one to the next, in
+a packed one the others are unpacked, but not parsed. A line is a row: these venues' files hold no
+quoted line breaks.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,13 @@ class TextFile:
         with self.path.open("rb") as file:
             yield open_packed(file), lambda: min(file.tell() / size, 1.0)
 
+    def is_plain(self) -> bool:
+        """Not packed, so that it can be read from any place on."""
+        if self.member:
+            return False
+        with self.path.open("rb") as file:
+            return open_packed(file) is file
+
     def header(self) -> list[str]:
         """Names in the first line.
 
@@ -96,6 +103,16 @@ def text_files(path: Path) -> list[TextFile]:
     if not files:
         raise SchemaError(f"{path}: a zip without a csv file, want one; it holds {members[:5]}")
     return files
+
+
+class Place(NamedTuple):
+    """Where a block of whole lines is in the text."""
+
+    at: int
+    """First byte."""
+    size: int
+    line: int
+    """Number of its first line."""
 
 
 class Reading:
@@ -155,19 +172,31 @@ class Reader(Reading):
         self._given = list(names)
         self._names = list(names)
 
-    def blocks(self, only: set[int] | None = None) -> Iterator[Block]:
-        """Rows in file order; with `only`, those of the blocks with these numbers."""
+    def blocks(self, only: set[Place] | None = None) -> Iterator[Block]:
+        """Rows in file order; with `only`, those of the blocks at these places, and no others."""
         self.damaged = False
-        line = 1
-        end = None if only is None else max(only, default=-1) + 1
-        for number, (data, share) in enumerate(islice(self._whole_lines(), end)):
-            if number == 0 and not self._given:
-                data = self._take_header(data)
-                line = 2
+        if only and self.file.is_plain():
+            yield from self._jumping(sorted(only))
+            return
+        at, line = 0, 1
+        end = max(only, default=Place(-1, 0, 0)).at if only is not None else None
+        for data, share in self._whole_lines():
+            if end is not None and at > end:
+                return
+            place = Place(at, len(data), line)
             lines = _count_lines(data)
-            if lines and (only is None or number in only):
-                yield from self._parse(data, line, lines, share, number)
+            if only is None or place in only:
+                yield from self._parse(data, place, lines, share)
+            at += len(data)
             line += lines
+
+    def _jumping(self, places: list[Place]) -> Iterator[Block]:
+        size = max(self.file.path.stat().st_size, 1)
+        with self.file.path.open("rb") as file:
+            for place in places:
+                file.seek(place.at)
+                data = file.read(place.size)
+                yield from self._parse(data, place, _count_lines(data), file.tell() / size)
 
     def _take_header(self, data: bytes) -> bytes:
         first, _, rest = data.partition(b"\n")
@@ -207,9 +236,15 @@ class Reader(Reading):
             raise DataError(f"{self.name}: a line of over {LONGEST_LINE:,} bytes, want text")
         return text[:at], text[at:]
 
-    def _parse(
-        self, data: bytes, first_line: int, lines: int, share: float, number: int
-    ) -> Iterator[Block]:
+    def _parse(self, data: bytes, place: Place, lines: int, share: float) -> Iterator[Block]:
+        first_line = place.line
+        if first_line == 1 and not self._given:
+            data = self._take_header(data)
+            first_line, lines = 2, lines - 1
+        elif not self._names:
+            self._take_header(",".join(self.file.header()).encode())
+        if not lines:
+            return
         if not data.isascii():
             # Arrow passes over odd rows that are no UTF-8 without telling us.
             data = data.translate(_ASCII)
@@ -223,7 +258,7 @@ class Reader(Reading):
             )
         kept = np.delete(np.arange(lines), odd) + first_line
         if table.num_rows:
-            yield Block(self, table.combine_chunks(), kept, share, number)
+            yield Block(self, table.combine_chunks(), kept, share, place)
 
     def _count_odd(self, odd: list[int], *, cut: bool) -> None:
         if cut:
@@ -279,12 +314,12 @@ class Block:
     """
 
     def __init__(
-        self, reader: Reading, table: pa.Table, lines: Ints, done: float, number: int = 0
+        self, reader: Reading, table: pa.Table, lines: Ints, done: float, place: Place
     ) -> None:
         self.reader = reader
         self.lines = lines
         self.done = done
-        self.number = number
+        self.place = place
         self.good: Bad = np.ones(len(lines), bool)
         self._table = table
         self._left_out = 0
@@ -299,7 +334,7 @@ class Block:
         if mask.all():
             return self
         table = self._table.filter(pa.array(mask))
-        return Block(self.reader, table, self.lines[mask], self.done, self.number)
+        return Block(self.reader, table, self.lines[mask], self.done, self.place)
 
     def column(self, name: str) -> pa.Array:
         """A column as it was read: bytes."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 from datetime import date
 
 from hft.adapters.china.clock import date_ns, date_of
-from hft.adapters.china.text import Reader, TextFile, text_files, words_of
+from hft.adapters.china.text import Place, Reader, TextFile, text_files, words_of
 from hft.adapters.shanghai.layouts import BOTH, LAYOUTS, Layout, layout_of, symbol_of
 from hft.adapters.shanghai.source import Found, ShanghaiFiles
 from hft.data.sources import Request
@@ -51,7 +51,7 @@ def _known(files: list[TextFile]) -> list[tuple[TextFile, Layout]]:
     if not known:
         seen = "; ".join(f"{file.name} has {', '.join(names)[:80]}" for file, names in headers)
         raise SchemaError(
-            f"no Shanghai order or trade file: {seen or 'a zip without a csv file'}; want columns "
+            f"no Shanghai order or trade file: {seen}; want columns "
             f"such as {', '.join(LAYOUTS[0].columns())} (docs/formats-china.md)"
         )
     return known
@@ -59,16 +59,16 @@ def _known(files: list[TextFile]) -> list[tuple[TextFile, Layout]]:
 
 def _look_into(file: TextFile, layout: Layout) -> Found:
     """Which symbols are in which blocks; damage is left for the import to find."""
-    blocks: dict[str, set[int]] = {}
+    blocks: dict[str, set[Place]] = {}
     for block in Reader(file, [layout.symbol], repair=True).blocks():
         for word in words_of(block.column(layout.symbol))[0]:
-            blocks.setdefault(word, set()).add(block.number)
+            blocks.setdefault(word, set()).add(block.place)
     _want_shanghai(file, blocks)
     day: date | None = None if layout.date else date_of(file)
     return Found(file, layout, date_ns(day) if day else 0, blocks)
 
 
-def _want_shanghai(file: TextFile, blocks: dict[str, set[int]]) -> None:
+def _want_shanghai(file: TextFile, blocks: dict[str, set[Place]]) -> None:
     for word in blocks:
         if "." in word and not word.upper().endswith((".SH", ".SSE", ".XSHG")):
             raise SchemaError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.adapters.china.clock import local_day
-from hft.adapters.china.text import Block, Reader, words_of
+from hft.adapters.china.text import Block, Place, Reader, words_of
 from hft.adapters.shanghai.layouts import Layout, events_of
 from hft.data.checks import Events
 from hft.errors import OutOfOrder, SequenceGap
@@ -51,7 +51,7 @@ class Stream:
         spec: InstrumentSpec,
         words: set[str],
         day_ns: int,
-        only: set[int] | None,
+        only: set[Place] | None,
     ) -> None:
         self.reader = reader
         self.layout = layout

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hft.adapters.china.sessions import Phase, Sessions
-from hft.adapters.china.text import Reader, TextFile
+from hft.adapters.china.text import Place, Reader, TextFile
 from hft.adapters.shanghai.layouts import BOTH, Layout, symbol_of
 from hft.adapters.shanghai.merge import EMPTY, Part, Stream, merged
 from hft.data.checks import Events
@@ -36,8 +36,8 @@ class Found(NamedTuple):
     layout: Layout
     day_ns: int
     """When its day begins; 0: the rows say it."""
-    blocks: dict[str, set[int]]
-    """Numbers of the blocks that hold a symbol, by the file's word for it."""
+    blocks: dict[str, set[Place]]
+    """Blocks that hold a symbol, by the file's word for it."""
 
 
 class ShanghaiFiles:
