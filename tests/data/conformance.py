@@ -54,8 +54,8 @@ class Case:
     """Constants that bound what is read at once, in rows or bytes."""
     cut: str = "prefix"
     """What a file cut anywhere gives, with repair: `prefix`, what was before the cut; `open`, the
-    same, but a last line without an end is taken as whole; `nothing`, if all hangs on its end;
-    `merged`, a feed that lacks one stream's rest."""
+    same but for the last packet, since a last line may be taken as whole or a row depends on the
+    next; `nothing`, if all hangs on the file's end; `merged`, a feed that lacks a stream's rest."""
     rows: int = 3000
     """Of a small file."""
     long: int = 50_000
@@ -871,6 +871,7 @@ CASES = (
         _bitstamp("log"),
         {"symbol": "XY"},
         (*_BLOCKS, "hft.adapters.bitstamp.readers._BATCH"),
+        cut="open",
         real=("crypto_l3/bitstamp_btcusd_20150501.log.xz",),
         real_facts={"symbol": "BTCUSD"},
     ),

@@ -171,22 +171,18 @@ def mends(case: Case, written: Written, whole: Any, *, refused: bool) -> bool:
 
 
 def want_beginning(case: Case, rows: Any, whole: Any) -> None:
+    """`rows` are the first of `whole`, but for how the packet at the cut ends."""
     if case.cut == "merged":
         return
-    # The packet at the cut may be a part, and then ends earlier than it did.
-    keep = len(rows)
-    if keep and case.cut == "open":
-        keep -= 1
-    rows, whole = rows[:keep].copy(), whole[:keep].copy()
-    if keep:
-        tail = (whole["ts_event"] == whole["ts_event"][-1]) | (
-            rows["ts_event"] == rows["ts_event"][-1]
-        )
-        for part in (rows, whole):
-            part["flags"][tail] &= ~np.uint16(Flag.LAST)
+    rows, ends = rows.copy(), np.flatnonzero(rows["flags"] & Flag.LAST != 0)
+    if case.cut == "open":
+        rows = rows[: ends[-2] + 1 if len(ends) > 1 else 0]
     if len(rows) and rows["kind"][-1] == Kind.SNAPSHOT_END:
-        rows, whole = rows[:-1], whole[:-1]
-    assert len(rows) == len(whole)
+        rows = rows[:-1]
+    assert len(rows) <= len(whole)
+    whole = whole[: len(rows)].copy()
+    for part in (rows, whole):
+        part["flags"][-1:] &= ~np.uint16(Flag.LAST)
     assert (rows == whole).all()
 
 
