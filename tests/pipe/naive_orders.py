@@ -141,12 +141,8 @@ class NaiveOrders(Naive):
                 o.ahead = max(o.ahead - lots, 0)
 
     def show(self, x: OrderListing) -> None:
-        """The levels as they are now; what we took of one, and what is ahead, shrinks with it."""
+        """The levels as they are now; what we took of one shrinks with it."""
         before, x.book = x.book, x.levels()
-        for o in [] if x.syncing else [*x.own[BUY], *x.own[SELL]]:
-            new = x.book[o.side].get(o.price, 0)
-            if new < before[o.side].get(o.price, 0):
-                o.ahead = min(o.ahead, new)
         for (side, price), (lots, since) in list(x.taken.items()):
             old, new = before[side].get(price, 0), x.book[side].get(price, 0)
             if new == old:
