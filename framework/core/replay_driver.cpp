@@ -41,7 +41,9 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
 void ReplayDriver::add_stream(InstrumentId inst, Stream stream, bool one_book_of_orders) {
   if (inst != streams_.size()) throw CoreError("streams must be added in order of instrument");
   streams_.push_back(std::move(stream));
-  if (one_book_of_orders) listings_[inst].book.lead(engine_->market(inst).book);
+  if (!one_book_of_orders) return;
+  listings_[inst].book.lead(engine_->market(inst).book);
+  venues_lead_ = true;
 }
 
 void ReplayDriver::wind_down(InstrumentId inst, Ts ts) { wind_down_.at(inst) = ts; }
@@ -109,7 +111,7 @@ bool ReplayDriver::step() {
   const Ns t0 = profile ? wall_ns() : 0;
   // Whatever a venue has not done yet is answered from `quiet_until_` on: so far it may lag, and
   // many books run in long stretches instead of a packet at a time.
-  venues_lag_ = next.ts < quiet_until_;
+  venues_lag_ = next.ts < quiet_until_ && !venues_lead_;
   if (!venues_lag_) quiet_until_ = advance_venues(next.ts) + least_response_;
   if (answered_by(next.ts)) next = next_input();  // an answer came first: by time, or by rank
   const Ns t1 = profile ? wall_ns() : 0;

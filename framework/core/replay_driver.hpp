@@ -115,6 +115,8 @@ class ReplayDriver {
   Ts quiet_until_ = kNoTime;  // no answer that is still to be made reaches us before
   Ns least_response_ = kNever;
   bool venues_lag_ = false;
+  bool venues_lead_ =
+      false;              ///< a book follows its venue's: never ahead of it while something rests
   bool stirred_ = false;  // the venue answered while rows ran
   bool interrupted_ = false;
   std::int64_t conflated_ = 0, steps_ = 0;

@@ -186,14 +186,19 @@ def assemble(
     return Plan(cls, file, resolved, feeds, params, sources)
 
 
-def _refuse_blind(cls: type[Strategy], sources: list[SourcePlan], feeds: list[Feed]) -> None:
-    """A feature that the data cannot feed would read 0 all day."""
+def _needs(cls: type[Strategy], sources: list[SourcePlan]) -> dict[str, str]:
+    """What a feed must tell, each with what needs it."""
     needs: dict[str, str] = {}
     for source in sources:
         needs |= {n: f"feature {name!r}" for n, name in source.features.needs.items()}
     if cls.bars is not None:
         needs["trades"] = f"{cls.__name__}.bars"
-    needs |= {name: f"{cls.__name__}.needs" for name in cls.needs}
+    return needs | {name: f"{cls.__name__}.needs" for name in cls.needs}
+
+
+def _refuse_blind(cls: type[Strategy], sources: list[SourcePlan], feeds: list[Feed]) -> None:
+    """A feature that the data cannot feed would read 0 all day."""
+    needs = _needs(cls, sources)
     unknown = set(needs) - set(TOLD)
     if unknown:
         raise StrategyError(f"{cls.__name__}.needs has {sorted(unknown)}; there are {list(TOLD)}")
@@ -486,8 +491,11 @@ def _build(plan: Plan) -> Any:
         parse_ns(recipe.engine.sample),
         np.iinfo(np.int64).max,
     )
+    by_orders = "L3" in _needs(plan.strategy, plan.sources)
     for number, feed in enumerate(plan.feeds):
-        replay.add_stream(number, _words(delayed(feed.chunks(), latency.feed, latency.scale)))
+        rows = _words(delayed(feed.chunks(), latency.feed, latency.scale))
+        one_book = "L3" in feed.gives and not by_orders and not feed.is_split
+        replay.add_stream(number, rows, one_book_of_orders=one_book)
     add_sources(replay, plan)
     if recipe.engine.profile:
         replay.profile()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hft.config import DataConfig, Recipe
 from hft.errors import ConfigError, DataError
-from hft.types import EVENT, InstrumentSpec, Kind
+from hft.types import EVENT, SEEN_BY_BOTH, InstrumentSpec, Kind
 
 if TYPE_CHECKING:
     from hft.data.days import FeedDays
@@ -40,6 +40,8 @@ class Feed:
     """Names of the kinds of rows there are, on the days of the range."""
     cannot_tell: tuple[str, ...] = ()
     """What the data leave open, as their import said."""
+    is_split: bool = True
+    """Rows may be seen by the venue alone, or by us alone, in an order of their own."""
     in_memory: bool = False
     """The rows were given as an array: another process cannot open them again."""
 
@@ -117,7 +119,17 @@ def _from_array(name: str, rows: Events, specs: list[InstrumentSpec]) -> Feed:
     ends = (int(rows["ts_event"][0]), int(rows["ts_recv"][-1])) if len(rows) else (0, 0)
     kinds = frozenset(Kind(k).name for k in np.unique(rows["kind"]).tolist())
     days = scanned_days(lambda: iter([rows]))
-    return Feed(spec, lambda: iter([rows]), digest, ends, days, kinds, in_memory=True)
+    is_split = bool((rows["flags"] & SEEN_BY_BOTH != SEEN_BY_BOTH).any())
+    return Feed(
+        spec,
+        lambda: iter([rows]),
+        digest,
+        ends,
+        days,
+        kinds,
+        is_split=is_split,
+        in_memory=True,
+    )
 
 
 def _synthetic(config: DataConfig) -> list[Feed]:
@@ -141,7 +153,7 @@ def _synthetic(config: DataConfig) -> list[Feed]:
         start = instant(config.synth.start) or 0
         end = start + round(config.synth.duration_s * 1e9)
         days, kinds = scanned_days(chunks), kinds_of(config.synth)
-        feeds.append(Feed(spec, chunks, digest, (start, end), days, kinds))
+        feeds.append(Feed(spec, chunks, digest, (start, end), days, kinds, is_split=False))
     return feeds
 
 
@@ -183,6 +195,7 @@ def _stored(config: DataConfig) -> list[Feed]:
                 days,
                 source.kinds(name, *span),
                 source.cannot_tell(name, *span),
+                source.is_split(name, *span),
             )
         )
     return feeds

@@ -54,6 +54,8 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     kinds: list[str] | None = None
     """Names of the kinds of rows there are, sorted; None in a file written before they were kept:
     see `kinds_in`."""
+    split_rows: int | None = None
+    """Rows seen by one side alone (reorder.py); None in a file written before they were counted."""
 
 
 class RowHash:

@@ -38,6 +38,9 @@ class MarketData(Protocol):
     def kinds(self, name: str, start: Time = None, end: Time = None) -> frozenset[str]:
         """Names of the kinds of rows there are."""
 
+    def is_split(self, name: str, start: Time = None, end: Time = None) -> bool:
+        """Whether there are rows seen by one side alone, or may be."""
+
     def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
         """What the data leave open, a sentence each."""
 
@@ -125,6 +128,11 @@ class FileData:
         for chunk in self.chunks(name):
             present[chunk["kind"]] = True
         return frozenset(files.kind_names(present))
+
+    def is_split(self, name: str, start: Time = None, end: Time = None) -> bool:
+        """Whether the file holds rows seen by one side alone, or may."""
+        self.spec(name)
+        return self.meta is None or self.meta.split_rows != 0
 
     def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
         """What the file's import said that its data leave open."""

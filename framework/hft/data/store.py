@@ -106,6 +106,11 @@ class Store:
         known = self.meta(name, day).kinds
         return frozenset(files.kinds_in(self.file(name, day)) if known is None else known)
 
+    def is_split(self, name: str, start: Time = None, end: Time = None) -> bool:
+        """Whether a day of [start, end) holds rows seen by one side alone, or may."""
+        metas = self._metas(name, instant(start), instant(end))
+        return any(meta.split_rows != 0 for _, meta in metas)
+
     def cannot_tell(self, name: str, start: Time = None, end: Time = None) -> tuple[str, ...]:
         """What the days of [start, end) leave open, as their imports said."""
         metas = self._metas(name, instant(start), instant(end))
