@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner, Result
 
+from hft.cli.main import cli
 from hft.config import Recipe
 from hft.data import FileData, Store, open_data
 from hft.data import files as forms
+from hft.data.import_jobs import Opening, import_sources
 from hft.data.synth import SynthConfig, synthesize
 from hft.errors import ConfigError, DataError
 from hft.feeds import open_feeds
@@ -170,3 +174,131 @@ def test_days_of_another_tick_are_not_scanned_together(tmp_path: Path, feed, spe
     with pytest.raises(DataError, match=r"tick 0\.1 and lot 0\.001 on 2024-08-08"):
         store.scan(spec.name)
     assert store.scan(spec.name, "2024-08-09").collect().height == 202
+
+
+# ---- many sources at once
+
+
+def table_files(tmp_path: Path, days: int) -> list[str]:
+    """A CSV file a day, and their map."""
+    (tmp_path / "map.toml").write_text(
+        """
+        packets = "row"
+        [instrument]
+        symbol = "AAA"
+        venue = "MINE"
+        tick = 0.01
+        lot = 1
+        [columns]
+        ts_event = { column = "t", unit = "ns" }
+        ts_recv = { column = "t", unit = "ns" }
+        price = "p"
+        qty = "q"
+        kind = "level"
+        side = "s"
+        """
+    )
+    files = []
+    for day in range(days):
+        t0 = 1_723_161_600_000_000_000 + day * 86_400_000_000_000
+        lines = [f"{t0 + k * 1_000_000},{10 + k % 7 / 100:.2f},{k % 5},B" for k in range(2000)]
+        files.append(str(tmp_path / f"AAA-{day}.csv"))
+        Path(files[-1]).write_text("t,p,q,s\n" + "\n".join(lines) + "\n")
+    return files
+
+
+def imported(store: Path, files: list[str], *more: str) -> Result:
+    arguments = ["data", "import", "csv", *files, "--store", str(store), *more]
+    return CliRunner().invoke(cli, [*arguments, "--map", str(Path(files[0]).parent / "map.toml")])
+
+
+def hashes(store: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(store)): forms.parquet_meta(path).hash
+        for path in sorted(store.rglob("events.parquet"))
+    }
+
+
+def test_several_processes_import_what_one_does(tmp_path: Path) -> None:
+    files = table_files(tmp_path, 5)
+    one = imported(tmp_path / "one", files)
+    several = imported(tmp_path / "several", files, "--jobs", "3")
+    assert (one.exit_code, several.exit_code) == (0, 0), several.output
+    assert hashes(tmp_path / "one") == hashes(tmp_path / "several")
+    assert len(hashes(tmp_path / "one")) == 5
+    said = [re.sub(r"[\d,]+/s", "", result.output) for result in (one, several)]
+    assert said[0] == said[1]
+
+
+def test_with_append_an_instrument_is_one_process(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    files = table_files(tmp_path, 1) + table_files(tmp_path / "other", 1)
+    later = Path(files[1])
+    later.write_text(later.read_text().replace(",10.", ",11."))
+    for jobs in ("1", "2"):
+        done = imported(tmp_path / f"jobs{jobs}", files, "--append", "--jobs", jobs)
+        assert done.exit_code == 0, done.output
+    assert hashes(tmp_path / "jobs1") == hashes(tmp_path / "jobs2")
+    assert Store(tmp_path / "jobs2").read("AAA.MINE").size == 4000
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_file_that_fails_is_named_and_the_days_before_it_are_whole(
+    tmp_path: Path, jobs: str
+) -> None:
+    files = table_files(tmp_path, 4)
+    path = Path(files[2])
+    lines = path.read_text().splitlines()
+    lines[1500] = lines[1500].replace("10.", "ten.")
+    path.write_text("\n".join(lines))
+    done = imported(tmp_path / "s", files, "--jobs", jobs)
+    assert isinstance(done.exception, DataError)
+    assert "AAA-2.csv: line 1501" in str(done.exception)
+    assert Store(tmp_path / "s").days("AAA.MINE") == ["2024-08-09", "2024-08-10"]
+    left = [p.name for p in (tmp_path / "s").rglob("*") if p.is_file()]
+    assert left == ["events.parquet"] * 2
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_two_files_of_one_day_are_refused_whoever_comes_first(tmp_path: Path, jobs: str) -> None:
+    files = table_files(tmp_path, 2)
+    done = imported(tmp_path / "s", [*files, files[0]], "--jobs", jobs)
+    assert isinstance(done.exception, DataError)
+    assert "already has 2024-08-09; overwrite or append" in str(done.exception)
+    assert len(hashes(tmp_path / "s")) == 2
+
+
+def test_a_day_that_another_process_wrote_meanwhile_is_refused(tmp_path: Path, feed, spec) -> None:
+    store = Store(tmp_path / "s")
+    with pytest.raises(DataError, match="already has 2024-08-08"):
+        write_beside(store, feed, feed[:30], spec)
+    assert len(store.read(spec.name)) == 30
+    late = feed[30:60].copy()
+    late["seq"] += 1
+    with pytest.raises(DataError, match="another process changed the day"):
+        write_beside(store, late, feed[30:60], spec, append=True)
+    assert len(store.read(spec.name)) == 60
+    assert [p.name for p in store.path.rglob("*") if p.is_file()] == ["events.parquet"]
+
+
+def write_beside(store: Store, mine, others, spec, **options) -> None:
+    with store.writer(spec, **options) as writer:
+        writer.add(mine)
+        Store(store.path).write(others, spec, **options)
+
+
+def test_sources_that_cannot_travel_are_opened_again(tmp_path: Path) -> None:
+    class Tied:
+        def __init__(self, source) -> None:
+            self.source, self.open = source, open(tmp_path / "map.toml")  # noqa: SIM115
+
+        def __getattr__(self, name: str):
+            return getattr(self.source, name)
+
+    files = [Path(f) for f in table_files(tmp_path, 2)]
+    opening = Opening("csv", files, {"columns": tmp_path / "map.toml"})
+    tied = [Tied(source) for source in opening.sources()]
+    import_sources(opening, tied, Store(tmp_path / "s"), jobs=2)
+    for source in tied:
+        source.open.close()
+    assert len(hashes(tmp_path / "s")) == 2

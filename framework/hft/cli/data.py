@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hft.data.importing import Imported
+    from hft.data.importing import Imported, Source
     from hft.data.opening import MarketData
 
 PATH = click.Path(path_type=Path)
@@ -55,44 +55,56 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--raw", is_flag=True, help="Also write the memory-mapped form.")
 @click.option("--overwrite", is_flag=True, help="Replace days that exist.")
 @click.option("--append", is_flag=True, help="Merge into days that exist.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, help="Processes, a source each at a time."
+)
 def import_(
     form: Any,
     files: tuple[Path, ...],
     store: Path,
     columns: Path | None,
     repair: bool,  # noqa: FBT001 - click passes flags so
+    jobs: int,
     **options: Any,
 ) -> None:
     """Import FILES of FORMAT; `hft data formats` lists them."""
-    from hft.data.importing import import_source
+    from hft.data.import_jobs import Opening, import_sources
     from hft.data.progress import progress
-    from hft.data.sources import open_sources
     from hft.data.store import Store
 
     names = ("symbol", "venue", "tick", "lot", "currency", "multiplier", "inverse")
     facts = {name: options.pop(name) for name in names}
     target = Store(store)
-    sources = open_sources(form, list(files), facts=facts, columns=columns, repair=repair)
+    opening = Opening(form, list(files), {"facts": facts, "columns": columns, "repair": repair})
+    sources = opening.sources()
     if options["overwrite"] and len(sources) > 1:
         raise click.UsageError(
             f"--overwrite takes one {form} file at a time, was given {len(sources)}: a later one "
             "would replace the days of an earlier one."
         )
-    for source in sources:
-        with progress(source.name) as tick:
-            done = import_source(source, target, repair=repair, tick=tick, **options)
-        _say_imported(done, source.inferred)
+    label = sources[0].name if len(sources) == 1 else f"{len(sources)} sources"
+    with progress(label if jobs == 1 else f"{label}, {jobs} jobs") as tick:
+        import_sources(
+            opening,
+            sources,
+            target,
+            jobs=jobs,
+            tick=tick,
+            done=_say_imported,
+            repair=repair,
+            **options,
+        )
 
 
-def _say_imported(done: Imported, inferred: list[str]) -> None:
+def _say_imported(source: Source, done: Imported) -> None:
     rate = done.rows / max(done.seconds, 1e-9)
     days = ", ".join(done.days)
     click.echo(f"{done.spec.name}: {done.rows:,} rows, {rate:,.0f}/s, days {days}")
     for label, counts in (("counted", done.counts), ("repaired", done.repaired)):
         if counts:
             click.echo(f"  {label}: " + ", ".join(f"{n} {c:,}" for n, c in counts.items() if c))
-    if inferred:
-        click.echo(f"  inferred: {', '.join(inferred)}")
+    if source.inferred:
+        click.echo(f"  inferred: {', '.join(source.inferred)}")
     if done.clock["shift_ns"]:
         click.echo(f"  clock: {done.clock}")
 

@@ -90,6 +90,7 @@ def import_source(
     overwrite: bool = False,
     append: bool = False,
     tick: Tick = lambda rows, done: None,
+    turn: Callable[[], None] = lambda: None,
 ) -> Imported:
     """Import one file; the store is as it was if anything is refused.
 
@@ -104,6 +105,7 @@ def import_source(
         overwrite: replace days that exist.
         append: merge into days that exist.
         tick: told (rows, share done) as the import goes on.
+        turn: returns when days may appear in the store.
 
     Raises:
         DataError: names the first bad row and its line.
@@ -124,6 +126,9 @@ def import_source(
             least_latency_ns=report.least_latency_ns,
             cannot_tell=list(source.cannot_tell),
         )
+        before_turn = time.perf_counter()
+        turn()
+        began += time.perf_counter() - before_turn  # waiting is no work
     return Imported(
         spec=source.spec,
         rows=writer.rows,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,9 +17,11 @@ from hft.data.checks import Events, as_events
 from hft.data.files import Form, Meta, ParquetForm, RawForm, RowHash
 from hft.data.repairs import in_order, unsplit
 from hft.errors import DataError
-from hft.types import InstrumentSpec
+from hft.types import SEEN_BY_BOTH, InstrumentSpec
 
 DAY_NS = 86_400_000_000_000
+
+_number = count()
 
 
 class Target(Protocol):
@@ -78,8 +83,24 @@ class Writer:
             self._written[-1].close()
         for day in self._written:
             day.finish(self._notes)
-        for day in self._written:
-            day.publish()
+        if self._written:
+            with _alone(self._store.file(self._spec.name, self.days[0]).parents[1]):
+                for day in self._written:
+                    self._still_as_it_was(day)
+                for day in self._written:
+                    day.publish()
+
+    def _still_as_it_was(self, day: _Day) -> None:
+        """Another process may have written the day since it was opened."""
+        if self._overwrite or not day.path.exists():
+            return
+        if day.old is None:
+            raise DataError(self._taken(day.path.parent.name[5:]))
+        if files.parquet_meta(day.path) != day.old:
+            raise DataError(f"{day.path}: another process changed the day: append once more")
+
+    def _taken(self, day: str) -> str:
+        return f"{self._store.path}: {self._spec.name} already has {day}; overwrite or append"
 
     def abandon(self) -> None:
         """Leave the store as it was."""
@@ -99,9 +120,7 @@ class Writer:
         old = None
         if path.exists() and not self._overwrite:
             if not self._append:
-                raise DataError(
-                    f"{self._store.path}: {self._spec.name} already has {day}; overwrite or append"
-                )
+                raise DataError(self._taken(day))
             old = self._store.meta(self._spec.name, day)
         self.days.append(day)
         return _Day(path, self._spec, old, raw=self._raw)
@@ -111,27 +130,29 @@ class _Day:
     """One day being written. Rows go straight to disk, but a day that is merged waits in memory."""
 
     def __init__(self, path: Path, spec: InstrumentSpec, old: Meta | None, *, raw: bool) -> None:
-        self._path = path
+        self.path = path
         self._spec = spec
-        self._old = old
+        self.old = old
         self._made = _make_folders(path.parent)
         _sweep(path.parent)
         self._forms: list[tuple[Form, Path, Path]] = []
         self._hash, self._new_hash = RowHash(), RowHash()
         self._rows, self._first, self._last = 0, np.iinfo(np.int64).max, 0
         self._kinds = np.zeros(256, bool)
+        self._split = 0
         self._waiting: list[Events] = []
         self._facts: dict[str, Any] = {}
-        for suffix, form in ((".parquet", ParquetForm), (".arrow", RawForm))[: 1 + raw]:
+        for suffix, form_of in ((".parquet", ParquetForm), (".arrow", RawForm))[: 1 + raw]:
             final = path.with_suffix(suffix)
-            temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
-            self._forms.append((form(temporary), temporary, final))
+            unique = f"{os.getpid()}-{next(_number)}"  # a process may write a day twice at once
+            temporary = final.with_name(f".{final.name}.{unique}.tmp")
+            self._forms.append((_opened(form_of, temporary), temporary, final))
 
     def add(self, events: Events) -> None:
         if events["instrument"].any():
             events = events.copy()
             events["instrument"] = 0
-        if self._old is None:
+        if self.old is None:
             self._put(events)
         else:
             self._new_hash.add(events)
@@ -141,6 +162,7 @@ class _Day:
         self._hash.add(events)
         self._rows += len(events)
         self._kinds[events["kind"]] = True
+        self._split += int(np.count_nonzero(events["flags"] & SEEN_BY_BOTH != SEEN_BY_BOTH))
         self._first = min(self._first, int(events["ts_recv"].min()))
         self._last = max(self._last, int(events["ts_recv"].max()))
         for form, _, _ in self._forms:
@@ -148,24 +170,24 @@ class _Day:
 
     def close(self) -> None:
         """Merge if the day existed: all rows are known now."""
-        if self._old is not None:
+        if self.old is not None:
             new = self._new_hash.hex()
-            if new in self._old.parts:
+            if new in self.old.parts:
                 raise DataError(
-                    f"{self._path}: these {sum(map(len, self._waiting)):,} rows are in it already"
+                    f"{self.path}: these {sum(map(len, self._waiting)):,} rows are in it already"
                 )
-            chunks = [*files.parquet_chunks(self._path), *self._waiting]
+            chunks = [*files.parquet_chunks(self.path), *self._waiting]
             merged, self._facts["merged"] = merge(chunks)
             self._waiting = []
             self._put(merged)
 
     def finish(self, notes: dict[str, Any]) -> None:
         """Add the facts and wait for the disk; the names come after."""
-        new = self._new_hash.hex() if self._old else self._hash.hex()
-        before = self._old.parts if self._old else []
+        new = self._new_hash.hex() if self.old else self._hash.hex()
+        before = self.old.parts if self.old else []
         imported = notes | self._facts
-        if self._old:
-            imported["before"] = self._old.imported
+        if self.old:
+            imported["before"] = self.old.imported
         meta = Meta(
             spec=self._spec,
             rows=self._rows,
@@ -175,6 +197,7 @@ class _Day:
             parts=[*before, new],
             imported=imported,
             kinds=files.kind_names(self._kinds),
+            split_rows=self._split,
         )
         for form, _, _ in self._forms:
             form.finish(meta)
@@ -183,15 +206,15 @@ class _Day:
         for _, temporary, final in self._forms:
             os.replace(temporary, final)
         if len(self._forms) == 1:
-            self._path.with_suffix(".arrow").unlink(missing_ok=True)  # of the day that was replaced
-        files.sync(self._path.parent)
+            self.path.with_suffix(".arrow").unlink(missing_ok=True)  # of the day that was replaced
+        files.sync(self.path.parent)
 
     def abandon(self) -> None:
         for form, temporary, _ in self._forms:
             form.abandon()
             temporary.unlink(missing_ok=True)
         for folder in reversed(self._made):
-            if not any(folder.iterdir()):
+            with suppress(OSError):  # others write into it
                 folder.rmdir()
 
 
@@ -215,10 +238,30 @@ def _make_folders(folder: Path) -> list[Path]:
     return missing[::-1]
 
 
+def _opened(form_of: Callable[[Path], Form], path: Path) -> Form:
+    """A file begun; the folder is made again if a writer that gave up took it away meanwhile."""
+    for _ in range(9):
+        with suppress(FileNotFoundError):
+            return form_of(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return form_of(path)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else names days in an instrument's folder meanwhile."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
 def _sweep(folder: Path) -> None:
     """Remove what a process that was killed left behind."""
     for path in folder.glob(".events.*.tmp"):
-        pid = path.name.split(".")[-2]
+        pid = path.name.split(".")[-2].partition("-")[0]
         try:
             os.kill(int(pid), 0)
         except (ProcessLookupError, ValueError, OverflowError):
