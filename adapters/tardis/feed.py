@@ -23,7 +23,7 @@ class TardisFile:
     """One file: what it is, and how its first lines look."""
 
     def __init__(self, path: Any, *, repair: bool) -> None:
-        self.csv = CsvFile(path, repair=repair)
+        self.csv = CsvFile(path, ended=True, repair=repair)
         self.csv.want(["exchange", "symbol", *TIMES])
         self.type: FileType = file_type(self.csv)
         names = ["exchange", "symbol", *self.type.prices, *self.type.amounts]

@@ -222,6 +222,16 @@ def test_a_cut_file_gives_what_came_before(tmp_path: Path) -> None:
     assert mended.counts["files damaged at the end"] == 1
 
 
+def test_a_last_number_may_be_cut_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "trades.csv", *TRADES, TRADE_LINES[0], "11,17,502,sell,99.9,0.25")
+    path.write_bytes(path.read_bytes()[:-2])  # 0.2
+    with pytest.raises(DataError, match="line 3 is cut: it does not end in a newline"):
+        rows_of(feed_of(path))
+    mended = open_files(Request("tardis", [path], repair=True))[0]
+    assert len(rows_of(mended)) == 1
+    assert mended.counts["lines cut at the end"] == 1
+
+
 # Real files.
 
 QUOTES_FILE = "crypto_l2/tardis_binance-futures_quotes_20200222.csv.gz"

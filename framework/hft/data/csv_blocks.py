@@ -6,7 +6,8 @@ them. Gzip, xz, bzip2 and zstd are known by their first bytes. Memory is a few b
 file.
 
 A file cut in the middle of a line is told by its last line, which lacks columns or ends in half a
-value; a cut inside the digits of the last number is not seen in plain text (in packed files it is).
+value. A cut inside the digits of the last number is seen by the missing newline alone, so `ended`
+asks for one where a format always has it.
 """
 
 from __future__ import annotations
@@ -65,13 +66,20 @@ class CsvFile:
         path: the file.
         names: columns by position, if a header line, where there is one, does not name them.
             A file may have more columns than names; they are not read.
+        ended: a last line without a newline is one that was cut; else it is taken as whole.
         repair: leave out and count lines that cannot be read, and what is after a damage.
     """
 
     def __init__(
-        self, path: str | Path, names: tuple[str, ...] = (), *, repair: bool = False
+        self,
+        path: str | Path,
+        names: tuple[str, ...] = (),
+        *,
+        ended: bool = False,
+        repair: bool = False,
     ) -> None:
         self.path = Path(path)
+        self._ended = ended
         self._repair = repair
         try:
             first = next(text_chunks(self.path), (b"", 0.0))[0].split(b"\n", 1)[0]
@@ -115,7 +123,9 @@ class CsvFile:
         try:
             for chunk, done in text_chunks(self.path):
                 text = as_ascii(chunk)
-                lines = text.count(b"\n") + (not text.endswith(b"\n"))
+                if self._ended and not text.endswith(b"\n"):
+                    text = self._without_end(text, line, counts)
+                lines = text.count(b"\n") + (bool(text) and not text.endswith(b"\n"))
                 if line == 1 and self._has_header:
                     text = text.partition(b"\n")[2]
                     line, lines = 2, lines - 1
@@ -126,6 +136,13 @@ class CsvFile:
             if not self._repair:
                 raise DataError(f"{self.path}: damaged after line {line - 1}: {error}") from error
             count(counts, "files damaged at the end")
+
+    def _without_end(self, text: bytes, line: int, counts: dict[str, int]) -> bytes:
+        if not self._repair:
+            number = line + text.count(b"\n")
+            raise DataError(f"{self.path}: line {number} is cut: it does not end in a newline")
+        count(counts, "lines cut at the end")
+        return text[: text.rfind(b"\n") + 1]
 
     def sample(self, names: Iterable[str], lines: int) -> list[tuple[str, ...]]:
         """Texts of columns in the first lines, as they are written."""
