@@ -13,12 +13,14 @@ refused, or with repair left out. docs/formats-china.md has the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hft.adapters.china import inferred, want_asked_for
+from hft.adapters.china.blocks import Block
 from hft.adapters.china.clock import (
     OFFSET_NS,
     Ints,
@@ -27,7 +29,7 @@ from hft.adapters.china.clock import (
     read_stamps,
     read_times,
 )
-from hft.adapters.china.futures import facts_of, phases_of
+from hft.adapters.china.futures import at_cffex, facts_of, phases_of
 from hft.adapters.china.sessions import Phase
 from hft.adapters.china.snapshots import (
     CANNOT_TELL,
@@ -37,7 +39,7 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
-from hft.adapters.china.text import Block, Reader, TextFile, text_files
+from hft.adapters.china.text import Reader, TextFile, text_files
 from hft.data.importing import Batch
 from hft.data.sources import Request
 from hft.errors import DataError, SchemaError
@@ -74,17 +76,16 @@ def _source(request: Request, file: TextFile) -> CffexFile:
             f"{file.name}: first line is {','.join(header)[:80]!r}; want a header with "
             f"{', '.join(_DEEP[:6])}, or the {len(NAMES)} columns {', '.join(NAMES)}"
         )
-    first = _first(file, deep=deep)
-    code = first.code
-    wanted = request.symbols()
-    if wanted and wanted != [code]:
-        raise DataError(f"{file.name}: holds {code}, no {', '.join(wanted)}")
+    code, day = _first(file, deep=deep)
+    want_asked_for(request, code, file.name)
     known = {"symbol": code, "currency": "CNY", **facts_of(code)}
     exchange = _exchange(file, code)
     if exchange:
         known["venue"] = exchange
+    spec = request.spec(**known)
+    facts = inferred(request, spec, "tick", "lot", "multiplier")
     return CffexFile(
-        file, request.spec(**known), deep=deep, phases=first.phases, repair=request.repair
+        file, spec, deep=deep, phases=phases_of(code, day), repair=request.repair, inferred=facts
     )
 
 
@@ -93,26 +94,18 @@ def _exchange(file: TextFile, code: str) -> str:
     parts = Path(file.member or file.path.name).name.split(".")
     if len(parts) > 2 and parts[1] == code:
         return parts[0]
-    return "CFFEX" if phases_of(code, datetime(2000, 1, 1, tzinfo=UTC).date()) else ""
+    return "CFFEX" if at_cffex(code) else ""
 
 
-class _First:
-    """The first row's contract and its phases that day."""
-
-    def __init__(self, code: str, day_ns: int) -> None:
-        self.code = code
-        day = datetime.fromtimestamp((day_ns + OFFSET_NS) / 1e9, UTC).date()
-        self.phases = phases_of(code, day)
-
-
-def _first(file: TextFile, *, deep: bool) -> _First:
+def _first(file: TextFile, *, deep: bool) -> tuple[str, date]:
+    """The contract and the day of the first row."""
     columns = ("CONTRACTID", "TDATETIME") if deep else ("code", "day")
     reader = Reader(file, columns, names=() if deep else NAMES, repair=True)
     for block in reader.blocks():
         code = (block.column(columns[0])[0].as_py() or b"").decode("utf-8", "replace").strip()
         days, bad = (read_stamps if deep else read_dates)(block.column(columns[1]).slice(0, 1))
         if code and not bad[0]:
-            return _First(code, int(days[0]))
+            return code, datetime.fromtimestamp((int(days[0]) + OFFSET_NS) / 1e9, UTC).date()
         break
     raise DataError(f"{file.name}: the first row has no contract or no day")
 
@@ -126,6 +119,7 @@ class CffexFile:
         deep: it has five levels and a header.
         phases: of the day.
         repair: leave out rows that cannot be read, have no price or go back in time; counted.
+        inferred: facts that nobody gave.
     """
 
     reorders = False
@@ -138,13 +132,12 @@ class CffexFile:
         deep: bool,
         phases: Sequence[Phase],
         repair: bool,
+        inferred: list[str],
     ) -> None:
         self.name = file.name
         self.spec = spec
         self.counts: dict[str, int] = {}
-        self.inferred = [
-            f"{name} {getattr(spec, name):g}" for name in ("tick", "lot", "multiplier")
-        ]
+        self.inferred = inferred
         self.cannot_tell = (
             *CANNOT_TELL[0 if deep else 1 :],
             *((PUBLISHED_SESSIONS,) if phases else ("the trading state: no STATUS rows",)),

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hft.adapters.china import inferred
+from hft.adapters.china.blocks import Block, Place, words_of
 from hft.adapters.china.clock import (
     Ints,
     digits_ns,
@@ -31,7 +33,7 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
-from hft.adapters.china.text import Block, Place, Reader, TextFile, text_files, words_of
+from hft.adapters.china.text import Reader, TextFile, text_files
 from hft.adapters.table.readers import Read, integers
 from hft.data.importing import Batch
 from hft.data.sources import Request
@@ -53,7 +55,7 @@ _PHASES = {
     "9": Trading.HALT,  # interrupted after a large move
 }
 _VENUES = {"SZ": "SZSE", "SH": "SSE"}
-_TICKS = {"0": 0.01, "3": 0.01, "6": 0.01, "1": 0.001, "5": 0.001}
+_TICKS = {"0": 0.01, "2": 0.01, "3": 0.01, "6": 0.01, "1": 0.001, "5": 0.001}
 """Price step by the first digit of a number: shares, funds."""
 
 
@@ -120,7 +122,7 @@ def open_files(request: Request) -> list[ShenzhenFile]:
     for one in found:
         for word in one.blocks:
             if not request.symbols() or any(_is(word, s) for s in request.symbols()):
-                out.append(ShenzhenFile(one, word, _spec(request, word), repair=request.repair))
+                out.append(_source(request, one, word))
     return out
 
 
@@ -128,14 +130,17 @@ def _is(word: str, symbol: str) -> bool:
     return symbol in (word, word.partition(".")[0])
 
 
-def _spec(request: Request, word: str) -> InstrumentSpec:
+def _source(request: Request, found: Found, word: str) -> ShenzhenFile:
     number, _, exchange = word.partition(".")
-    known: dict[str, Any] = {"symbol": number, "lot": 1.0, "currency": "CNY"}
+    known: dict[str, Any] = {"symbol": number, "lot": 1.0}
+    known["currency"] = "HKD" if number.startswith("200") else "CNY"
     if exchange in _VENUES:
         known["venue"] = _VENUES[exchange]
     if number[:1] in _TICKS:
         known["tick"] = _TICKS[number[:1]]
-    return request.spec(**known)
+    spec = request.spec(**known)
+    facts = inferred(request, spec, "tick", "lot")
+    return ShenzhenFile(found, word, spec, repair=request.repair, inferred=facts)
 
 
 def _look_into(path: Path) -> Iterator[Found]:
@@ -174,15 +179,24 @@ class ShenzhenFile:
         word: how it writes the symbol.
         spec: the instrument.
         repair: leave out rows that cannot be read or go back in time; counted.
+        inferred: facts that nobody gave.
     """
 
     reorders = False
 
-    def __init__(self, found: Found, word: str, spec: InstrumentSpec, *, repair: bool) -> None:
+    def __init__(
+        self,
+        found: Found,
+        word: str,
+        spec: InstrumentSpec,
+        *,
+        repair: bool,
+        inferred: list[str],
+    ) -> None:
         self.name = f"{word} of {found.reader([], repair=repair).name}"
         self.spec = spec
         self.counts: dict[str, int] = {}
-        self.inferred = [f"tick {spec.tick:g}", f"lot {spec.lot:g}"]
+        self.inferred = inferred
         none = () if found.layout.received else (NO_RECEIVE_TIME,)
         self.cannot_tell = (*CANNOT_TELL, *none)
         self._found = found

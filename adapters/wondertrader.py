@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.adapters.china import inferred, want_asked_for
+from hft.adapters.china.blocks import Reading
 from hft.adapters.china.clock import OFFSET_NS, Ints, digits_ns, number_dates
 from hft.adapters.china.futures import facts_of, phases_of
 from hft.adapters.china.snapshots import (
@@ -30,7 +32,6 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
-from hft.adapters.china.text import Reading
 from hft.data.exact import on_grid
 from hft.data.importing import Batch
 from hft.data.sources import Request
@@ -89,8 +90,7 @@ def _source(request: Request, path: Path) -> WonderTraderFile:
     if not len(first):
         raise DataError(f"{path}: no tick in it")
     code = _text(first["code"][0])
-    if request.symbols() and request.symbols() != [code]:
-        raise DataError(f"{path}: holds {code}, no {', '.join(request.symbols())}")
+    want_asked_for(request, code, str(path))
     known = {
         "symbol": code,
         "venue": _text(first["exchange"][0]),
@@ -98,9 +98,10 @@ def _source(request: Request, path: Path) -> WonderTraderFile:
         **facts_of(code),
     }
     deep = first["bid_size"][:, 1:].any() or first["ask_size"][:, 1:].any()
-    return WonderTraderFile(
-        path, header, request.spec(**known), 10 if deep else 1, repair=request.repair
-    )
+    spec = request.spec(**known)
+    facts = inferred(request, spec, "tick", "lot", "multiplier")
+    depth = 10 if deep else 1
+    return WonderTraderFile(path, header, spec, depth, repair=request.repair, inferred=facts)
 
 
 def _text(word: bytes) -> str:
@@ -192,19 +193,25 @@ class WonderTraderFile:
         depth: levels a side that are filled.
         repair: leave out ticks of another contract or that go back in time, and what comes after a
             damage; counted.
+        inferred: facts that nobody gave.
     """
 
     reorders = False
 
     def __init__(
-        self, path: Path, header: Header, spec: InstrumentSpec, depth: int, *, repair: bool
+        self,
+        path: Path,
+        header: Header,
+        spec: InstrumentSpec,
+        depth: int,
+        *,
+        repair: bool,
+        inferred: list[str],
     ) -> None:
         self.name = str(path)
         self.spec = spec
         self.counts: dict[str, int] = {}
-        self.inferred = [
-            f"{name} {getattr(spec, name):g}" for name in ("tick", "lot", "multiplier")
-        ]
+        self.inferred = inferred
         states = PUBLISHED_SESSIONS if spec.venue == "CFFEX" else "the trading state"
         self.cannot_tell = (*CANNOT_TELL, NO_RECEIVE_TIME, states)
         self._path = path

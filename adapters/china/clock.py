@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.china.text import TextFile, words_of
+from hft.adapters.china.blocks import words_of
+from hft.adapters.china.text import TextFile
 from hft.adapters.table.layout import TimeColumn
 from hft.adapters.table.readers import Read, integers, time_reader
 from hft.errors import ConfigError

@@ -10,10 +10,11 @@ from hft.types import Trading
 
 PRODUCTS = {
     "IF": (0.2, 300), "IH": (0.2, 300), "IC": (0.2, 200), "IM": (0.2, 200),
-    "T": (0.005, 10_000), "TF": (0.005, 10_000), "TS": (0.002, 20_000), "TL": (0.01, 10_000),
+    "T": (0.005, 10_000), "TF": (0.005, 10_000), "TL": (0.01, 10_000),
     "au": (0.02, 1000), "ag": (1, 15), "cu": (10, 5), "rb": (1, 10), "TA": (2, 5),
 }  # fmt: skip
-"""Tick, and what a price of 1 is worth in a contract [CNY]; TS had a tick of 0.005 until 2022."""
+"""Tick, and what a price of 1 is worth in a contract [CNY]; one that changed, as of TS, is left to
+the user."""
 
 _BONDS = ("T", "TF", "TS", "TL")
 _INDICES = ("IF", "IH", "IC", "IM")
@@ -31,6 +32,11 @@ def facts_of(code: str) -> dict[str, float]:
     if product_of(code) in PRODUCTS:
         known["tick"], known["multiplier"] = PRODUCTS[product_of(code)]
     return known
+
+
+def at_cffex(code: str) -> bool:
+    """Whether it is one of CFFEX's futures."""
+    return product_of(code) in _BONDS + _INDICES
 
 
 def phases_of(code: str, day: date) -> tuple[Phase, ...]:

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from datetime import date
 
+from hft.adapters.china import inferred
+from hft.adapters.china.blocks import Place, words_of
 from hft.adapters.china.clock import date_ns, date_of
-from hft.adapters.china.text import Place, Reader, TextFile, text_files, words_of
+from hft.adapters.china.text import Reader, TextFile, text_files
 from hft.adapters.shanghai.layouts import BOTH, LAYOUTS, Layout, layout_of, symbol_of
 from hft.adapters.shanghai.source import Found, ShanghaiFiles
 from hft.data.sources import Request
@@ -81,8 +83,8 @@ def _source(request: Request, symbol: str, found: list[Found]) -> ShanghaiFiles:
     mine = [f for f in found if any(symbol_of(word) == symbol for word in f.blocks)]
     for day in {f.day_ns for f in mine}:
         _want_both(symbol, [f for f in found if f.day_ns == day], mine)
-    spec, inferred = _spec(request, symbol)
-    return ShanghaiFiles(spec, mine, repair=request.repair, inferred=inferred)
+    spec, facts = _spec(request, symbol)
+    return ShanghaiFiles(spec, mine, repair=request.repair, inferred=facts)
 
 
 def _want_both(symbol: str, given: list[Found], mine: list[Found]) -> None:
@@ -102,6 +104,4 @@ def _spec(request: Request, symbol: str) -> tuple[InstrumentSpec, list[str]]:
     if symbol[:1] in _TICKS:
         known["tick"] = _TICKS[symbol[:1]]
     spec = request.spec(**known)
-    given = request.facts
-    inferred = [f"{name} {getattr(spec, name):g}" for name in ("tick", "lot") if name not in given]
-    return spec, inferred
+    return spec, inferred(request, spec, "tick", "lot")

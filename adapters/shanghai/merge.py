@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.adapters.china.blocks import Block, Place, words_of
 from hft.adapters.china.clock import local_day
-from hft.adapters.china.text import Block, Place, Reader, words_of
+from hft.adapters.china.text import Reader
 from hft.adapters.shanghai.layouts import Layout, events_of
 from hft.data.checks import Events
 from hft.errors import OutOfOrder, SequenceGap

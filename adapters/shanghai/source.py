@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hft.adapters.china.blocks import Place
 from hft.adapters.china.sessions import Phase, Sessions
-from hft.adapters.china.text import Place, Reader, TextFile
+from hft.adapters.china.text import Reader, TextFile
 from hft.adapters.shanghai.layouts import BOTH, Layout, symbol_of
 from hft.adapters.shanghai.merge import EMPTY, Part, Stream, merged
 from hft.data.checks import Events
