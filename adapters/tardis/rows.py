@@ -122,8 +122,9 @@ class Depth(Rows):
     def part(self, block: Block) -> Part:
         ts_event, ts_recv = (block.columns[name] * 1000 for name in TIMES)
         sides = [self._side(block, side) for side in ("bids", "asks")]
-        events = self._diff.feed(ts_event, ts_recv, *sides)
-        lines = block.lines[np.searchsorted(ts_recv, events["ts_recv"])]
+        events = self._diff.feed(ts_event, ts_recv, *sides, seq=block.lines)
+        lines = events["seq"].copy()
+        events["seq"] = 0
         return _part(events, lines)
 
     def _side(self, block: Block, side: str) -> Ints:

@@ -210,8 +210,8 @@ def _template(folder: Path, rows: int) -> Written:
     f = feed(rows)
     book, prints = np.where(f.side > 0, "bid", "ask"), np.where(f.side > 0, "buy", "sell")
     words = np.where(f.trade, prints, book)
-    columns = {"t": f.us, "w": words, "p": f.ticks / 100, "q": f.lots}
-    return f.written([_csv(folder / "template.txt", columns, header=False)])
+    columns = {"time": f.us, "what": words, "price": f.ticks / 100, "size": f.lots}
+    return f.written([_csv(folder / "feed.txt", columns)])
 
 
 def _hftbacktest(form: str) -> Callable[[Path, int], Written]:
@@ -749,12 +749,14 @@ def _tardis_depth(folder: Path, rows: int) -> Written:
 
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
 
+_BLOCKS = ("hft.data.csv_blocks.BLOCK_BYTES", "hft.data.csv_blocks.PIECE_BYTES")
 _TEMPLATE = Case(
     "template",
     "template",
     _template,
     {"symbol": "X", "tick": 0.01},
-    ("hft.adapters.template.BLOCK_BYTES",),
+    _BLOCKS,
+    cut="open",
     bare="csv",
 )
 _CSV = Case(
@@ -767,7 +769,6 @@ _CSV = Case(
     bare="csv",
 )
 _CHINA = ("hft.adapters.china.text.BLOCK_BYTES", "hft.adapters.china.text.PIECE_BYTES")
-_BLOCKS = ("hft.data.csv_blocks.BLOCK_BYTES", "hft.data.csv_blocks.PIECE_BYTES")
 _DBN = ("hft.adapters.databento.records.BLOCK_BYTES",)
 _ITCH = Case(
     "itch", "itch", _itch, {}, ("hft.adapters.itch.PIECE_BYTES", "hft.adapters.itch.BATCH_ROWS")

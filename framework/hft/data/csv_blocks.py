@@ -148,18 +148,17 @@ class CsvFile:
         """Texts of columns in the first lines, as they are written."""
         names = list(names)
         self.want(names)
-        rows: list[list[str]] = []
+        text: list[str] = []
         try:
             for chunk, _ in text_chunks(self.path):
-                text = chunk.decode("utf-8", "replace").splitlines()
-                rows += [line.split(",") for line in text[: lines + 1 - len(rows)]]
-                if len(rows) > lines:
+                text += chunk.decode("utf-8", "replace").split("\n", lines + 1 - len(text))
+                if len(text) > lines:
                     break
         except DAMAGE:
             pass  # whoever reads on meets it again and tells
         at = [self.header.index(name) for name in names]
-        body = rows[self._has_header :]
-        return [tuple(row[i].strip() for i in at) for row in body if len(row) > max(at)]
+        rows = [line.split(",") for line in text[self.first_line - 1 : lines]]
+        return [tuple([row[i].strip() for i in at]) for row in rows if len(row) > max(at)]
 
     def _block(
         self, text: bytes, want: Want, line: int, counts: dict[str, int], done: float
@@ -280,7 +279,7 @@ def _value(word: str, name: str, kind: Kind) -> float:
     except (ValueError, KeyError):
         want = f"no {_WANTED[kind]}" if isinstance(kind, str) else f"none of {sorted(kind)}"
         raise _Bad(f"column {name}: {word!r} is {want}") from None
-    if not np.isfinite(number) or (kind == "int" and not -(2**63) <= number < 2**63):
+    if not (-(2**63) <= number < 2**63 if kind == "int" else np.isfinite(number)):
         raise _Bad(f"column {name}: {word!r} is no {_WANTED[str(kind)]}")
     return number
 
@@ -366,9 +365,10 @@ def decimals(numbers: Iterable[str]) -> int:
     """Most decimals that any of these numbers is written with, trailing zeros left out."""
     most = 0
     for text in numbers:
-        try:
-            exponent = Decimal(text).normalize().as_tuple().exponent
-        except InvalidOperation:
-            continue
-        most = max(most, -exponent if isinstance(exponent, int) else 0)
+        if "e" in text or "E" in text:
+            try:
+                text = f"{Decimal(text):f}"
+            except InvalidOperation:
+                continue
+        most = max(most, len(text.partition(".")[2].rstrip("0")))
     return most
