@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -24,7 +23,8 @@ _ACTIONS = {"created": CREATED, "changed": CHANGED, "deleted": DELETED}
 _EVENTS = {b"order_" + word.encode(): code for word, code in _ACTIONS.items()}
 _SIDES = {"bid": 1, "ask": -1}
 _SAMPLE = 2_000  # lines that show how numbers are written
-_BATCH = 1 << 16
+_BATCH = 1 << 14  # lines of the raw log decoded at once
+_UNREADABLE = (ValueError, OverflowError, msgspec.MsgspecError)
 
 
 class OrderEvents(NamedTuple):
@@ -56,8 +56,8 @@ class CsvReader:
     def __init__(self, path: Path, *, repair: bool) -> None:
         self._file = CsvFile(path, repair=repair)
         text = self._file.sample(["price", "volume"], _SAMPLE)
-        self.price_decimals = decimals({price for price, _ in text})
-        self._unit = 1.0 if any("." in volume for _, volume in text) else SATOSHI
+        self.price_decimals = decimals(text["price"].words)
+        self._unit = 1.0 if any("." in word for word in text["volume"].words) else SATOSHI
 
     def events(self, counts: dict[str, int]) -> Iterator[tuple[OrderEvents, float]]:
         """Order events and the share read."""
@@ -96,68 +96,82 @@ class _Order(msgspec.Struct):
 class LogReader:
     """The raw log: order events are read, trades and books beside them counted and left out.
 
-    Each line is decoded by itself; columns through polars' JSON were no faster.
+    The JSON of many lines is decoded as one array, five times as fast as line by line; where that
+    fails, line by line finds the one that is wrong.
     """
 
     def __init__(self, path: Path, *, repair: bool) -> None:
         self._path = path
         self._repair = repair
-        self._decode = msgspec.json.Decoder(_Order).decode
-        prices = {repr(row[2]) for row in islice(self._rows({}), _SAMPLE)}
-        self.price_decimals = decimals(prices)
+        self._decode = msgspec.json.Decoder(list[_Order]).decode
+        first = next(self.events({}), None)
+        prices = first[0].price[:_SAMPLE].tolist() if first else []
+        self.price_decimals = decimals(set(map(repr, prices)))
 
     def events(self, counts: dict[str, int]) -> Iterator[tuple[OrderEvents, float]]:
         """Order events and the share read."""
-        rows = self._rows(counts)
-        while part := list(islice(rows, _BATCH)):
-            number, ts_ms, price, amount, order_id, action, side, done = zip(*part, strict=True)
-            yield (
-                OrderEvents(
-                    np.array(order_id, np.int64),
-                    np.array(ts_ms, np.int64),
-                    np.array(price, np.float64),
-                    np.array(amount, np.float64),
-                    np.array(action, np.int64),
-                    np.array(side, np.int64),
-                    np.array(number, np.int64),
-                ),
-                done[-1],
-            )
-
-    def _rows(self, counts: dict[str, int]) -> Iterator[tuple[Any, ...]]:
-        number = 0
+        number = 1
         try:
             for text, done in text_chunks(self._path):
-                for line in text.splitlines():
-                    number += 1
-                    try:
-                        row = self._row(line, counts)
-                    except (ValueError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-                        if not self._repair:
-                            where = f"{self._path}: line {number}"
-                            raise DataError(
-                                f"{where}: {error}; want `<ms> <event> {{json}}`"
-                            ) from error
-                        count(counts, "lines unreadable")
-                        continue
-                    if row is not None:
-                        yield (number, *row, done)
+                lines = text.splitlines()
+                for start in range(0, len(lines), _BATCH):
+                    part = lines[start : start + _BATCH]
+                    numbers = np.arange(number, number + len(part))
+                    yield self._events(part, numbers, counts), done
+                    number += len(part)
         except DAMAGE as error:
             if not self._repair:
-                raise DataError(f"{self._path}: damaged after line {number}: {error}") from error
+                where = f"{self._path}: damaged after line {number - 1}"
+                raise DataError(f"{where}: {error}") from error
             count(counts, "files damaged at the end")
 
-    def _row(self, line: bytes, counts: dict[str, int]) -> tuple[Any, ...] | None:
-        stamp, event, body = line.split(b" ", 2)
-        action = _EVENTS.get(event)
-        if action is None:
-            count(counts, f"{as_ascii(event[:32]).decode()} left out")
-            return None
-        order = self._decode(body)
-        price, amount = float(order.price), float(order.amount)
-        if not (isfinite(price) and isfinite(amount)):
-            raise ValueError(
-                f"price {order.price!r} or amount {order.amount!r} is no finite number"
+    def _events(self, lines: list[bytes], numbers: Ints, counts: dict[str, int]) -> OrderEvents:
+        try:
+            return self._decoded(lines, numbers, counts)
+        except _UNREADABLE:
+            good = np.array(
+                [self._is_readable(*pair, counts) for pair in zip(lines, numbers, strict=True)],
+                bool,
             )
-        ts_ms = int(stamp)
-        return ts_ms, price, amount, order.id, action, 1 - 2 * order.order_type
+        kept = [line for line, keep in zip(lines, good.tolist(), strict=True) if keep]
+        return self._decoded(kept, numbers[good], counts)
+
+    def _is_readable(self, line: bytes, number: int, counts: dict[str, int]) -> bool:
+        try:
+            self._decoded([line], np.array([number]), {})
+        except _UNREADABLE as error:
+            if not self._repair:
+                where = f"{self._path}: line {number}"
+                raise DataError(f"{where}: {error}; want `<ms> <event> {{json}}`") from error
+            count(counts, "lines unreadable")
+            return False
+        return True
+
+    def _decoded(self, lines: list[bytes], numbers: Ints, counts: dict[str, int]) -> OrderEvents:
+        stamps, events, bodies = [], [], []
+        for line in lines:
+            stamp, event, body = line.split(b" ", 2)
+            events.append(event)
+            if event in _EVENTS:
+                stamps.append(int(stamp))
+                bodies.append(body)
+        orders = self._decode(b"[" + b",".join(bodies) + b"]")
+        if len(orders) != len(bodies):
+            raise ValueError("more than one order")
+        price = np.array([float(order.price) for order in orders])
+        left = np.array([float(order.amount) for order in orders])
+        if not (np.isfinite(price) & np.isfinite(left)).all():
+            raise ValueError("price or amount is no finite number")
+        for event, times in Counter(events).items():
+            if event not in _EVENTS:
+                count(counts, f"{as_ascii(event[:32]).decode()} left out", times)
+        told = [at for at, event in enumerate(events) if event in _EVENTS]
+        return OrderEvents(
+            np.array([order.id for order in orders], np.int64),
+            np.array(stamps, np.int64),
+            price,
+            left,
+            np.array([_EVENTS[events[at]] for at in told], np.int64),
+            np.array([1 - 2 * order.order_type for order in orders], np.int64),
+            numbers[told],
+        )

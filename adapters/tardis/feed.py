@@ -31,16 +31,19 @@ class TardisFile:
 
     def instruments(self) -> list[tuple[str, str]]:
         """Exchange and symbol of those in the first lines."""
-        return list(dict.fromkeys((row[0], row[1]) for row in self._sample))
+        exchange, symbol = self._sample["exchange"], self._sample["symbol"]
+        pairs = dict.fromkeys(zip(exchange.codes.tolist(), symbol.codes.tolist(), strict=True))
+        return [(exchange.words[e], symbol.words[s]) for e, s in pairs]
 
     def decimals(self, symbol: str) -> tuple[int, int]:
         """Most decimals of a price, and of an amount."""
-        rows = [row[2:] for row in self._sample if row[1] == symbol]
-        split = len(self.type.prices)
-        return (
-            decimals({text for row in rows for text in row[:split]}),
-            decimals({text for row in rows for text in row[split:]}),
-        )
+        symbols = self._sample["symbol"]
+        mine = symbols.codes == symbols.words.index(symbol)
+        places = [
+            max(decimals(self._sample[name].among(mine)) for name in names)
+            for names in (self.type.prices, self.type.amounts)
+        ]
+        return places[0], places[1]
 
 
 def open_files(request: Request) -> list[TardisFeed]:

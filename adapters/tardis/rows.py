@@ -121,8 +121,8 @@ class Depth(Rows):
 
     def part(self, block: Block) -> Part:
         ts_event, ts_recv = (block.columns[name] * 1000 for name in TIMES)
-        sides = [self._side(block, side) for side in ("bids", "asks")]
-        events = self._diff.feed(ts_event, ts_recv, *sides, seq=block.lines)
+        bids, asks = (self._side(block, side) for side in ("bids", "asks"))
+        events = self._diff.feed(ts_event, ts_recv, bids, asks, seq=block.lines)
         lines = events["seq"].copy()
         events["seq"] = 0
         return _part(events, lines)
@@ -164,8 +164,8 @@ def file_type(file: CsvFile) -> FileType:
         return FileType("incremental_book_L2", kinds, ["price"], ["amount"], Levels)
     if {"side", *side} <= names:
         kinds = TIMES | {"side": _TAKERS} | side
-        ids = file.sample(["id"], SAMPLE) if "id" in names else []
-        if ids and all(text.isdigit() and len(text) < 19 for (text,) in ids):
+        ids = file.sample(["id"], SAMPLE)["id"].words if "id" in names else []
+        if ids and all(text.isdigit() and len(text) < 19 for text in ids):
             kinds["id"] = "int"
         return FileType("trades", kinds, ["price"], ["amount"], Trades)
     if set(_QUOTES) <= names:

@@ -39,6 +39,18 @@ DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _UNKNOWN = np.iinfo(np.int64).min  # code of a word that is not known
 
 
+class Words(NamedTuple):
+    """A column of text."""
+
+    codes: NDArray[Any]
+    """Which word each row has, (n,)."""
+    words: list[str]
+
+    def among(self, rows: NDArray[np.bool_]) -> list[str]:
+        """The different words of these rows."""
+        return [self.words[code] for code in np.unique(self.codes[rows]).tolist()]
+
+
 NO_WORDS: Mapping[str, str] = {}
 
 
@@ -144,21 +156,30 @@ class CsvFile:
         count(counts, "lines cut at the end")
         return text[: text.rfind(b"\n") + 1]
 
-    def sample(self, names: Iterable[str], lines: int) -> list[tuple[str, ...]]:
-        """Texts of columns in the first lines, as they are written."""
+    def sample(self, names: Iterable[str], lines: int) -> dict[str, Words]:
+        """Columns of the first lines, as they are written."""
+        import pyarrow as pa
+
         names = list(names)
         self.want(names)
-        text: list[str] = []
+        text: list[bytes] = []
         try:
             for chunk, _ in text_chunks(self.path):
-                text += chunk.decode("utf-8", "replace").split("\n", lines + 1 - len(text))
+                text += as_ascii(chunk).split(b"\n", lines + 1 - len(text))
                 if len(text) > lines:
                     break
         except DAMAGE:
             pass  # whoever reads on meets it again and tells
-        at = [self.header.index(name) for name in names]
-        rows = [line.split(",") for line in text[self.first_line - 1 : lines]]
-        return [tuple([row[i].strip() for i in at]) for row in rows if len(row) > max(at)]
+        width = len(self.header) - 1
+        # What is no row is not for a sample to tell; \r is, to the parser, an end too.
+        body = [line for line in text[self.first_line - 1 : lines] if line.count(b",") == width]
+        if not body:
+            return {name: Words(np.empty(0, np.int64), []) for name in names}
+        try:
+            table = self._parse(b"\n".join(body), {name: _arrow_type({}) for name in names})
+        except pa.ArrowException as error:
+            raise DataError(f"{self.path}: the first lines are no columns: {error}") from error
+        return {name: _words(table.column(name)) for name in names}
 
     def _block(
         self, text: bytes, want: Want, line: int, counts: dict[str, int], done: float
@@ -248,6 +269,15 @@ def _arrow_type(kind: Kind) -> Any:
     if isinstance(kind, dict):
         return pa.dictionary(pa.int32(), pa.string())
     return pa.int64() if kind == "int" else pa.float64()
+
+
+def _words(column: pa.ChunkedArray) -> Words:
+    import pyarrow.compute as pc
+
+    array = pc.fill_null(column.combine_chunks(), "")
+    array = array.chunk(0) if hasattr(array, "chunk") else array
+    words = [word.strip() for word in array.dictionary.to_pylist()]
+    return Words(array.indices.to_numpy(), words)
 
 
 def _values(column: pa.ChunkedArray, kind: Kind) -> NDArray[Any]:
