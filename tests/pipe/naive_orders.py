@@ -179,7 +179,7 @@ class NaiveOrders(Naive):
         met = x.orders.get(number)
         if x.trading == OPEN:
             self.share(x, met, side, int(row["price"]), qty, ts, n)
-        if changes or met is None:
+        if changes:
             self.reduce(x, number, qty)
 
     def share(
