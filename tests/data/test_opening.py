@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from hft.adapters.hftbacktest import EVENT_DTYPE, to_events
 from hft.cli.data import data as command
 from hft.data import Store, open_data
+from hft.data.course import Course
 from hft.data.files import to_table
 from hft.data.info import check_data, describe, figures
 from hft.data.progress import progress
-from hft.data.touch import Touch
 from hft.errors import ConfigError, DataError, HftError, SchemaError
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Trading
 
@@ -117,31 +117,35 @@ def book_rows(*rows: tuple[int, int, int, int, int]) -> np.ndarray:
     return out
 
 
+def followed(*rows: tuple[int, int, int, int, int]) -> Course:
+    course = Course()
+    course.feed(book_rows(*rows))
+    return course
+
+
 def test_the_touch_follows_levels_clears_and_snapshots() -> None:
-    touch = Touch()
-    touch.feed(book_rows((Kind.LEVEL, 1, 100, 5, 0), (Kind.LEVEL, 1, 99, 6, 0)))
-    assert touch.touch() is None
-    touch.feed(book_rows((Kind.LEVEL, -1, 102, 7, 0), (Kind.LEVEL, 1, 100, 0, 0)))
-    assert touch.touch() == (99, 6, 102, 7)
-    touch.feed(book_rows((Kind.LEVEL, 1, 98, 1, 0), (Kind.CLEAR, 1, 99, 0, 1)))
-    assert touch.touch() == (98, 1, 102, 7)
-    touch.feed(book_rows((Kind.CLEAR, -1, 0, 0, 0)))
-    assert touch.touch() is None
-    touch.feed(book_rows((Kind.SNAPSHOT_BEGIN, 0, 0, 0, 0), (Kind.LEVEL, -1, 50, 2, 0)))
-    touch.feed(book_rows((Kind.LEVEL, 1, 49, 3, 0), (Kind.SNAPSHOT_END, 0, 0, 0, 0)))
-    assert touch.touch() == (49, 3, 50, 2)
-    assert touch.crossed == 0
+    course = followed((Kind.LEVEL, 1, 100, 5, 0), (Kind.LEVEL, 1, 99, 6, 0))
+    assert course.last_touch is None
+    course.feed(book_rows((Kind.LEVEL, -1, 102, 7, 0), (Kind.LEVEL, 1, 100, 0, 0)))
+    assert course.last_touch == (99, 6, 102, 7)
+    course.feed(book_rows((Kind.LEVEL, 1, 98, 1, 0), (Kind.CLEAR, 1, 99, 0, 1)))
+    assert course.last_touch == (98, 1, 102, 7)
+    course.feed(book_rows((Kind.CLEAR, -1, 0, 0, 0)))
+    assert course.last_touch is None
+    course.feed(book_rows((Kind.SNAPSHOT_BEGIN, 0, 0, 0, 0), (Kind.LEVEL, -1, 50, 2, 0)))
+    course.feed(book_rows((Kind.LEVEL, 1, 49, 3, 0), (Kind.SNAPSHOT_END, 0, 0, 0, 0)))
+    assert course.last_touch == (49, 3, 50, 2)
+    assert course.crossed == 0
 
 
 def test_a_crossed_book_counts_only_while_open() -> None:
     crossing = ((Kind.LEVEL, 1, 100, 5, 0), (Kind.LEVEL, -1, 99, 6, 0))
-    touch = Touch()
-    touch.feed(book_rows((Kind.STATUS, 0, 0, 0, Trading.AUCTION), *crossing))
-    assert touch.crossed == 0
-    touch.feed(book_rows((Kind.STATUS, 0, 0, 0, Trading.OPEN)))
-    assert (touch.crossed, touch.first_crossed) == (1, 3)
-    touch.feed(book_rows((Kind.STATUS, 0, 0, 0, Trading.GAP)))
-    assert (touch.crossed, touch.gaps) == (1, 1)
+    course = followed((Kind.STATUS, 0, 0, 0, Trading.AUCTION), *crossing)
+    assert course.crossed == 0
+    course.feed(book_rows((Kind.STATUS, 0, 0, 0, Trading.OPEN)))
+    assert (course.crossed, course.first_crossed) == (1, 3)
+    course.feed(book_rows((Kind.STATUS, 0, 0, 0, Trading.GAP)))
+    assert (course.crossed, course.gaps) == (1, 1)
 
 
 def test_info_says_what_is_there(paths, feed, spec) -> None:

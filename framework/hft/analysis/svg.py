@@ -94,16 +94,23 @@ def draw(axes: Axes, series: Sequence[Series], title: str) -> str:
         series: drawn in this order.
         title: read out by screen readers.
     """
+    body = painted(axes, series)
+    if body is None:
+        return '<p class="none">Nothing to draw.</p>'
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {axes.height}" role="img" aria-label="{escape(title)}">'
+        f"{body}</svg>{_legend(series)}"
+    )
+
+
+def painted(axes: Axes, series: Sequence[Series]) -> str | None:
+    """What stands inside a chart's `<svg>`; None when no series has a point."""
     series = [_thin(each) for each in series]
     xs, ys = _extent(series)
     if not xs.size or not ys.size:
-        return '<p class="none">Nothing to draw.</p>'
+        return None
     plot = _Plot(axes, xs, ys)
-    body = [plot.grid(), *(plot.paint(each) for each in series)]
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {axes.height}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(body)}</svg>{_legend(series)}"
-    )
+    return "".join([plot.grid(), *(plot.paint(each) for each in series)])
 
 
 def thin(x: Float, y: Float, limit: int = MAX_POINTS) -> NDArray[np.intp]:

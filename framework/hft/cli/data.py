@@ -124,17 +124,19 @@ def formats() -> None:
 @data.command()
 @click.argument("path", type=PATH)
 @_facts
-@click.option("--book", is_flag=True, help="Also look for a crossed book.")
+@click.option("--book", is_flag=True, help="Also follow the book: crossed, unknown orders.")
 @click.option("--sequence", type=SEQUENCE, default="ignore", help="What to ask of `seq`.")
 def check(path: Path, book: bool, sequence: Any, **facts: Any) -> None:  # noqa: FBT001 - as above
     """Check a store, or a file of rows; the first bad row ends the command with an error."""
-    from hft.data.info import check_data
+    from hft.data.info import check_data, counted
 
     market = _open(path, facts)
     for name in market.symbols():
         report = check_data(market, name, book=book, sequence=sequence)
         for finding in report.findings:
             click.echo(f"{finding.count:,} x {finding.rule}: {finding.message}")
+        if any(report.counted.values()):
+            click.echo(f"{name}: {counted(report.counted)}")
         report.require()
         click.echo(f"{name}: {report.rows:,} rows are sound")
 
@@ -144,16 +146,33 @@ def check(path: Path, book: bool, sequence: Any, **facts: Any) -> None:  # noqa:
 @_facts
 @click.option("--from", "start", help="First time, ISO, UTC.")
 @click.option("--to", "end", help="Last time, excluded.")
-@click.option("--book/--no-book", default=True, help="Follow the touch, a microsecond a row.")
-def info(path: Path, start: str | None, end: str | None, book: bool, **facts: Any) -> None:  # noqa: FBT001
+@click.option("--book/--no-book", default=True, help="Follow the book, and how it went.")
+@click.option("--picture", type=PATH, help="Also draw the day, into FILE.svg or FILE.html.")
+def info(
+    path: Path,
+    start: str | None,
+    end: str | None,
+    book: bool,  # noqa: FBT001 - as above
+    picture: Path | None,
+    **facts: Any,
+) -> None:
     """Show what a store or a file of rows holds."""
     from rich.console import Console
 
     from hft.data.info import describe, show
+    from hft.data.picture import draw_days, require_picture
 
+    if picture is not None:
+        if not book:
+            raise click.UsageError("--picture needs the book: leave --no-book out.")
+        require_picture(picture)  # before the data are read
     market = _open(path, facts)
-    for name in market.symbols():
-        show(describe(market, name, start, end, book=book), Console())
+    infos = [describe(market, name, start, end, book=book) for name in market.symbols()]
+    for each in infos:
+        show(each, Console())
+    if picture is not None:
+        draw_days(infos, picture)
+        click.echo(f"picture: {picture}")
 
 
 def _open(path: Path, facts: dict[str, Any]) -> MarketData:

@@ -66,6 +66,8 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     repaired: dict[str, int] = field(default_factory=dict)
     """What a repair changed, by what it did, in rows."""
+    counted: dict[str, int] = field(default_factory=dict)
+    """What is no fault of a row but worth knowing: orders named that are not there ..."""
     least_latency_ns: int | None = None
     """Smallest `ts_recv - ts_event`; None: no rows."""
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from hft.data import files
 from hft.data.checks import Checker, Finding, Report, Sequence
+from hft.data.course import Course
 from hft.data.exact import duration
 from hft.data.opening import FileData, MarketData
 from hft.data.store import Store, Time
-from hft.data.touch import Touch
 from hft.types import Flag, InstrumentSpec, Kind
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ class Info:
     """Bid ticks and lots, ask ticks and lots, after the last row."""
     crossed: int = 0
     gaps: int = 0
+    live_orders: int = 0
+    """Orders that rest after the last row, where there are orders."""
+    faults: dict[str, int] = field(default_factory=dict)
+    """What an order-by-order feed got wrong: `unknown_id`, `reused_id`, `overfill`."""
+    cannot_tell: tuple[str, ...] = ()
+    """What the data leave open, as their import said."""
+    steps: NDArray[Any] | None = None
+    """How it went (course.STEP), in steps of `step_s` seconds."""
+    step_s: int = 0
     imported: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By day: what the import counted, repaired and shifted."""
 
@@ -55,11 +64,12 @@ def describe(
         name: the instrument.
         start: first `ts_recv`, see `Store.chunks`.
         end: `ts_recv` to stop before.
-        book: also follow the touch, a microsecond a row.
+        book: also follow the book: touch, depth and how they went.
     """
     info = Info(spec=data.spec(name), days=data.days(name), imported=_imported(data, name))
     kinds = np.zeros(256, np.int64)
-    latency, touch, least = _Histogram(), Touch(), np.iinfo(np.int64).max
+    latency, course, least = _Histogram(), Course(), np.iinfo(np.int64).max
+    info.cannot_tell = data.cannot_tell(name, start, end)
     for chunk in data.chunks(name, start, end):
         info.ts_first = info.ts_first if info.rows else int(chunk["ts_recv"][0])
         info.ts_last = max(info.ts_last, int(chunk["ts_recv"].max()))
@@ -73,11 +83,14 @@ def describe(
         least = min(least, int(delay.min())) if len(delay) else least
         latency.add(delay)
         if book:
-            touch.feed(chunk)
+            course.feed(chunk)
     if info.rows:
         info.latency_ns = {"min": least, "p50": latency.at(0.50), "p99": latency.at(0.99)}
     info.kinds = {Kind(k).name: int(kinds[k]) for k in np.flatnonzero(kinds).tolist()}
-    info.touch, info.crossed, info.gaps = touch.touch(), touch.crossed, touch.gaps
+    if book:
+        info.touch, info.crossed, info.gaps = course.last_touch, course.crossed, course.gaps
+        info.live_orders, info.faults = course.book.live_orders, course.book.faults
+        info.steps, info.step_s = course.steps()
     return info
 
 
@@ -121,20 +134,23 @@ def check_data(
         name: the instrument.
         start: first `ts_recv`, see `Store.chunks`.
         end: `ts_recv` to stop before.
-        book: also check that no packet leaves the book crossed, a microsecond a row.
+        book: also check that no packet leaves the book crossed while trading is open, and that an
+            order-by-order feed names no order that is not there.
         sequence: see `Checker`.
     """
-    checker, touch = Checker(data.spec(name), sequence=sequence), Touch()
+    checker, course = Checker(data.spec(name), sequence=sequence), Course()
     for chunk in data.chunks(name, start, end):
         checker.feed(chunk)
         if book:
-            touch.feed(chunk)
+            course.feed(chunk)
     report = checker.report()
     report.findings += _damaged(data, name)
-    if touch.first_crossed is not None:
-        row = touch.first_crossed
-        text = f"{name}: row {row} as we see them: the book is crossed while open"
-        report.findings.append(Finding("crossed book", row, touch.crossed, text))
+    if course.first_crossed is not None:
+        row = course.first_crossed
+        text = f"{name}: row {row}: the book is crossed while open"
+        report.findings.append(Finding("crossed book", row, course.crossed, text))
+    if book:
+        report.counted = course.book.faults
     return report
 
 
@@ -163,10 +179,13 @@ def _hashes(data: MarketData, name: str) -> dict[str, str]:
 def show(info: Info, console: Console) -> None:
     """Print figures as a table."""
     from rich.table import Table
+    from rich.text import Text
+
+    from hft.data.picture import sparklines
 
     table = Table(title=info.spec.name, show_header=False)
-    for label, value in figures(info):
-        table.add_row(label, value)
+    for label, value in [*figures(info), *sparklines(info)]:
+        table.add_row(Text(label), Text(value))
     console.print(table)
 
 
@@ -187,12 +206,23 @@ def figures(info: Info) -> list[tuple[str, str]]:
         ("touch at the end", _touch(info)),
         ("crossed, gaps", f"{info.crossed:,} packets, {info.gaps:,}"),
     ]
+    if info.live_orders or any(info.faults.values()):
+        rows.append(("orders at the end", f"{info.live_orders:,}"))
+        rows.append(("faults of the feed", counted(info.faults)))
+    rows += [("the data cannot tell", sentence) for sentence in info.cannot_tell]
     before: dict[str, Any] = {}
     for day, facts in info.imported.items():
         if facts != before:  # days of one import say the same
-            rows += [(f"{day} {name}", _flat(value)) for name, value in facts.items() if value]
+            told = {name: value for name, value in facts.items() if name != "cannot_tell"}
+            rows += [(f"{day} {name}", _flat(value)) for name, value in told.items() if value]
         before = facts
     return rows
+
+
+def counted(faults: dict[str, int]) -> str:
+    """What an order-by-order feed got wrong, in words."""
+    words = {"unknown_id": "unknown ids", "reused_id": "reused ids", "overfill": "overfills"}
+    return ", ".join(f"{count:,} {words.get(name, name)}" for name, count in faults.items())
 
 
 def _touch(info: Info) -> str:
