@@ -55,7 +55,10 @@ _CANNOT_TELL = (
     "orders that rested before the file began, or whose level came into view later, are known by "
     "level only, as one order a level",
     "hidden and cross prints inside the tick are rounded to it",
-    "orders that leave the file's levels go on being shown: give the order book file too",
+)
+_FOLLOWED = "what happens out of view: an order of ours at a price that leaves and comes back is first there"
+_NOT_FOLLOWED = (
+    "orders that leave the file's levels go on being shown: give the order book file too"
 )
 
 
@@ -92,7 +95,7 @@ class LobsterFile:
         self._repair = repair
         what = "levels in view" if follow else "opening book"
         self.inferred = [] if book is None else [f"{what} from {book}"]
-        self.cannot_tell = _CANNOT_TELL[:-1] if follow else _CANNOT_TELL
+        self.cannot_tell = (*_CANNOT_TELL, _FOLLOWED if follow else _NOT_FOLLOWED)
 
     def batches(self) -> Iterator[Batch]:
         """Rows in file order; a batch ends with a packet."""
