@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -302,3 +304,24 @@ def test_sources_that_cannot_travel_are_opened_again(tmp_path: Path) -> None:
     for source in tied:
         source.open.close()
     assert len(hashes(tmp_path / "s")) == 2
+
+
+# ---- larger than memory
+
+
+def test_a_store_larger_than_memory_is_written_and_replayed(tmp_path: Path) -> None:
+    rows, limit_mib = 28_000_000, 400
+
+    def limited(what: str) -> str:
+        script = Path(__file__).with_name("larger_than_memory.py")
+        command = [sys.executable, str(script), str(tmp_path), str(rows), str(limit_mib), what]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    for what in ("write", "replay"):
+        feed_mib, used_mib = map(int, limited(what).split())
+        assert feed_mib > 4 * limit_mib
+        assert used_mib < limit_mib
+    assert limited("hold") == "no room\n"
+    assert len(Store(tmp_path / "store").days("BIG.SIM")) == 3
