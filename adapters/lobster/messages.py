@@ -56,7 +56,9 @@ _CANNOT_TELL = (
     "level only, as one order a level",
     "hidden and cross prints inside the tick are rounded to it",
 )
-_FOLLOWED = "what happens out of view: an order of ours at a price that leaves and comes back is first there"
+_FOLLOWED = (
+    "what happens out of view: our order at a price that leaves and comes back is first there"
+)
 _NOT_FOLLOWED = (
     "orders that leave the file's levels go on being shown: give the order book file too"
 )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 22
 PIECE_BYTES = 1 << 17
+BOM = b"\xef\xbb\xbf"  # before the first line of text that some programs write
 LINE_BYTES = 1 << 20  # a longer line is no text of rows
 
 Kind = Literal["int", "float", "maybe"] | dict[str, int]
@@ -293,7 +294,7 @@ def _values(column: pa.ChunkedArray, kind: Kind) -> NDArray[Any]:
     if kind != "maybe" and array.null_count:
         raise _Bad
     values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    if kind != "int" and np.isinf(values).any():
+    if kind != "int" and np.count_nonzero(~np.isfinite(values)) != array.null_count:
         raise _Bad
     return values
 
@@ -328,6 +329,8 @@ def text_chunks(path: Path) -> Iterator[tuple[bytes, float]]:
         held = 0
         try:
             for piece in _pieces(open_packed(raw)):
+                if not kept:
+                    piece = piece.removeprefix(BOM)
                 kept.append(piece)
                 held += len(piece)
                 if held >= BLOCK_BYTES:
