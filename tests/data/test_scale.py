@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -325,3 +326,26 @@ def test_a_store_larger_than_memory_is_written_and_replayed(tmp_path: Path) -> N
         assert used_mib < limit_mib
     assert limited("hold") == "no room\n"
     assert len(Store(tmp_path / "store").days("BIG.SIM")) == 3
+
+
+def test_the_reads_that_the_docs_show_agree(
+    tmp_path: Path, feed, spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Store("data").write(feed, spec, raw=True)
+    other = InstrumentSpec(symbol="A/B", venue="TEST", tick=0.1, lot=0.001)
+    Store("data").write(feed[:150], other)
+    page = Path(__file__).parents[2] / "docs" / "store.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block.replace("symbols()[0]", "symbols()[-1]"), names)
+    trades = feed[feed["kind"] == Kind.TRADE]
+    assert names["name"] == spec.name
+    assert names["per_minute"]["amount"].sum() == pytest.approx(trades["qty"].sum() * 0.001)
+    assert names["busiest"].rows()[0][0] == "BTCUSDT"
+    assert set(names["busiest"]["symbol"]) == {"BTCUSDT", "A/B"}
+    first = trades[trades["ts_recv"] < midnight_of(feed)]
+    assert names["frame"]["price"].tolist() == first["price"].tolist()
+    lots = sum(row[3] for row in names["traded"] if row[0] == "BTCUSDT")
+    assert lots == trades["qty"].sum()
