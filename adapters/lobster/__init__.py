@@ -1,4 +1,4 @@
-"""LOBSTER message files, with the order book file beside them for the opening book.
+"""LOBSTER message files, and the order book file that goes with them.
 
     time [s after midnight, New York], type, order id, size, price * 10000, resting side
 
