@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -13,18 +14,21 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from rich.console import Console
 
 from hft import Strategy
-from hft.analysis import pnl
+from hft.analysis import pnl, terminal
 from hft.analysis.figures import figures_of
+from hft.analysis.html import page
 from hft.analysis.records import OrderState, Reason
+from hft.analysis.run_data import load, save
 from hft.data import Store
 from hft.data.days import end_of_trading
 from hft.data.synth import SynthConfig, synthesize
 from hft.engine import Outcome, prepare, replay_rows, run_once, run_with_variants
 from hft.errors import ConfigError, HftError
 from hft.run_folder import JOURNAL, checksums
-from hft.types import EVENT, SEEN_BY_BOTH, Flag, Kind, Trading
+from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Trading
 
 DAYS = ("2024-03-04", "2024-03-05", "2024-03-07")
 NAME = "BTCUSDT.SIM"
@@ -238,6 +242,28 @@ def test_arrays_and_synthetic_markets_have_days_too(taker: Path) -> None:
     assert run.status == "complete"
 
 
+def test_the_report_says_what_the_data_cannot_tell(taker: Path, tmp_path: Path) -> None:
+    rows, spec = day_rows(DAYS[0], 1)
+    other = InstrumentSpec(symbol="OTHER", venue="SIM", tick=spec.tick, lot=spec.lot)
+    for each, sentences in ((spec, ["when it reached us", "who traded"]), (other, ["orders"])):
+        with Store(tmp_path / "s").writer(each) as writer:
+            writer.add(rows)
+            writer.note(cannot_tell=sentences)
+    for symbols, told in (
+        ((spec.name,), "The data cannot tell: when it reached us; who traded."),
+        ((spec.name, other.name), "The data of OTHER.SIM cannot tell: orders."),
+    ):
+        settings = {"data.symbols": symbols, "engine.bracket": False}
+        cls = type("Idle", (Strategy,), {})
+        run = run_once(prepare(cls, tmp_path / "s", settings=settings)).run
+        console = Console(file=io.StringIO(), width=200)
+        terminal.show(figures_of(run), console)
+        assert told in console.file.getvalue()
+        assert told in page(run, figures_of(run))
+        save(run, tmp_path / "run")
+        assert figures_of(load(tmp_path / "run"))["notes"] == figures_of(run)["notes"]
+
+
 # ---- days that go wrong
 
 
@@ -423,6 +449,14 @@ def test_ctrl_c_ends_all_and_leaves_a_marked_report(store: Path, tmp_path: Path,
     assert "PARTIAL" in out
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert " 0 differences" in hft("verify", str(folder)).stdout
+
+
+def test_a_live_session_has_no_days_apart(tmp_path: Path) -> None:
+    from hft.live.session import run_sim
+
+    plan = prepare(type("Idle", (Strategy,), {}), settings={"engine.overnight": "flatten"})
+    with pytest.raises(ConfigError, match=r"engine\.overnight = 'flatten' cuts recorded days"):
+        run_sim(plan, tmp_path, 1)
 
 
 def children(pid: int) -> list[int]:

@@ -63,6 +63,10 @@ def stored_days(store: Store, name: str, start: Time, end: Time, rows: int) -> F
     """Days of a store in [start, end)."""
     first, last = instant(start), instant(end)
 
+    @cache  # a file is opened for each day
+    def names() -> list[str]:
+        return store.days_of_one_grid(name, first, last)
+
     def close(day: str) -> int:
         status = list(store.day_rows(name, day, first, last, kinds=["STATUS"]))
         seen = store.meta(name, day).ts_last
@@ -70,7 +74,7 @@ def stored_days(store: Store, name: str, start: Time, end: Time, rows: int) -> F
         return end_of_trading(np.concatenate([np.empty(0, EVENT), *status]), at)
 
     return FeedDays(
-        lambda: store.days_of_one_grid(name, first, last),
+        names,
         lambda day: store.day_rows(name, day, first, last, rows),
         close,
         lambda day: store.day_kinds(name, day),

@@ -125,6 +125,11 @@ def _stopped_by_signals(live: Any) -> Iterator[None]:
 def _refuse_replay_only(plan: Plan) -> None:
     if plan.recipe.engine.placebo:
         raise ConfigError("engine.placebo: a placebo is for replay, not for a live session")
+    if plan.recipe.engine.overnight != "carry":
+        raise ConfigError(
+            "engine.overnight = 'flatten' cuts recorded days apart; a live session goes on until "
+            "it is stopped (--set engine.overnight=carry)"
+        )
     if plan.recipe.data.path != "synth":
         raise ConfigError(
             f"data.path is {plan.recipe.data.path!r}: "
