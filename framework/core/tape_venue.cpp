@@ -41,12 +41,9 @@ void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
 /// An order of the tape came, left or changed where something of ours is: we know whether it stands
 /// before us.
 void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes) {
-  Lots before = 0;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const OrderBook::Change& c = changes[i];
-    const auto same_level = [&](std::size_t k) {
-      return changes[k].key == c.key && changes[k].side == c.side;
-    };
+    const auto same_level = [&](const auto& k) { return k.key == c.key && k.side == c.side; };
     const int s = side_index(c.side);
     for (const auto& level : l.own[s]) {
       if (level.key != c.key) continue;
@@ -54,9 +51,10 @@ void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> ch
         if (c.arrival < o->venue.arrival)
           o->venue.ahead = std::max(o->venue.ahead - static_cast<double>(c.gone), 0.0);
     }
-    // An order that goes to the back of its level takes nothing away.
-    if (i == 0 || !same_level(i - 1)) before = c.before;
-    if (i + 1 == changes.size() || !same_level(i + 1)) shrink_taken(l, s, c.key, before, c.after);
+    // An order that goes to the back of its level takes nothing away: a row's changes of a level
+    // are one, also with another level's (an id used again) between them.
+    if (std::ranges::none_of(changes.subspan(i + 1), same_level))
+      shrink_taken(l, s, c.key, std::ranges::find_if(changes, same_level)->before, c.after);
   }
 }
 
@@ -212,22 +210,23 @@ void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
   l.book.apply_rare(e);
   const bool rebuilt = e.kind == Kind::SNAPSHOT_END || e.kind == Kind::BBO;
   const bool opened = before != Trading::OPEN && l.book.trading == Trading::OPEN;
-  // A clear says that the levels will be told again, not that the queue before us is gone.
-  if (rebuilt) requeue_all(l);
+  // A clear of levels says that they will be told again, not that the queue before us is gone; told
+  // order by order, whoever stood there has left.
+  if (rebuilt || (e.kind == Kind::CLEAR && l.book.orders())) cap_places(l, rebuilt);
   if (rebuilt || e.kind == Kind::CLEAR) forget_gone(l);
   if (!(rebuilt || opened) || l.book.state == BookState::SYNCING) return;
   for (const int side : {BUY, SELL}) meet_book(l, e, side, row);
 }
 
-/// The book was rebuilt, not traded: nobody's place can be worse than the size now shown, and who
-/// stands in it now stands before us.
-void TapeVenue::requeue_all(Listing& l) {
+/// Nobody's place can be worse than the size now shown; who stands in a book that was told anew
+/// stands before us.
+void TapeVenue::cap_places(Listing& l, bool told_anew) {
   for (const int side : {BUY, SELL})
     for (auto& level : l.own[side_index(side)])
       for (Order* o : level.fifo) {
         o->venue.ahead =
             std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
-        if (l.book.orders()) o->venue.arrival = l.book.orders()->arrivals();
+        if (told_anew && l.book.orders()) o->venue.arrival = l.book.orders()->arrivals();
       }
 }
 

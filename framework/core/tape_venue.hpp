@@ -143,7 +143,7 @@ class TapeVenue {
   void on_crossed(Listing& l, const Event& e, std::int64_t row);
   void on_print(Listing& l, const Event& e, int resting, std::int64_t row);
   void on_rare(Listing& l, const Event& e, std::int64_t row);
-  void requeue_all(Listing& l);
+  void cap_places(Listing& l, bool told_anew);
   void forget_gone(Listing& l);
   void meet_book(Listing& l, const Event& e, int side, std::int64_t row);
   void fund(Listing& l, const Event& e, std::int64_t row);

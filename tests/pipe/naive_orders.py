@@ -153,11 +153,13 @@ class NaiveOrders(Naive):
                 x.taken[side, price] = (lots * (new / old), since)
 
     def drop(self, x: OrderListing, side: int, upto: int | None) -> None:
-        """A clear: says nothing about the place of ours."""
+        """A clear: whoever stood before ours there has left."""
         for number, r in list(x.orders.items()):
             if side in (0, r.side) and (upto is None or (r.price - upto) * r.side >= 0):
                 del x.orders[number]
         x.book = x.levels()
+        for o in [*x.own[BUY], *x.own[SELL]]:
+            o.ahead = min(o.ahead, x.book[o.side].get(o.price, 0))
         self.forget_gone(x)
 
     def rebuilt(self, x: Listing, ts: int, n: int) -> None:

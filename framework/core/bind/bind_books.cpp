@@ -1,6 +1,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "../book.hpp"
 #include "words.hpp"
 
@@ -93,6 +95,7 @@ class LevelStream {
     if (!is_order(e.kind)) {
       for (Book* b : {&venue_, &ours_}) b->apply(e);
       packet_.push_back(e);
+      packet_.back().flags &= static_cast<std::uint16_t>(~NO_CHANGE);
       return;
     }
     e.flags &= static_cast<std::uint16_t>(~seen);
@@ -112,8 +115,13 @@ class LevelStream {
     out.push_back(trade);
   }
 
+  /// One row a level, however often the order's row changed it.
   static void change(Book& book, const Event& e, std::uint16_t seen, std::vector<Event>& out) {
-    for (const OrderBook::Change& c : book.apply_order(e)) {
+    const auto changes = book.apply_order(e);
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const OrderBook::Change& c = changes[i];
+      const auto same_level = [&](const auto& k) { return k.key == c.key && k.side == c.side; };
+      if (std::ranges::any_of(changes.subspan(i + 1), same_level)) continue;
       Event level = e;
       level.kind = Kind::LEVEL;
       level.side = c.side;
