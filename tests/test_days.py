@@ -419,6 +419,21 @@ def test_a_run_of_days_is_verified_and_reported(store: Path, taker: Path, tmp_pa
     assert " 0 differences" in verified.stdout
 
 
+def test_workers_log_as_their_parent_does(store: Path, tmp_path: Path) -> None:
+    said = TAKER.replace("self.heard = 0", "self.heard = 0; self.log.info('begun'); print('aloud')")
+    (tmp_path / "said.py").write_text(said)
+    ran = hft(
+        *("--log-json", "backtest", str(tmp_path / "said.py"), "--data", str(store)),
+        *("--jobs", "2", "--out", str(tmp_path / "runs"), "--set", "engine.overnight=flatten"),
+        *("--set", "engine.bracket=false"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = [line for line in ran.stderr.splitlines() if "begun" in line]
+    assert len(lines) == len(DAYS)
+    assert all(msgspec.json.decode(line)["message"].endswith("begun") for line in lines)
+    assert ran.stderr.count("aloud") == len(DAYS)
+
+
 SLOW = TAKER.replace(
     "self.heard += 1",
     "import os, time; time.sleep(float(os.environ.get('SLEEP_S', 0)))",

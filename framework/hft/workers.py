@@ -32,11 +32,8 @@ from hft.errors import HftError
 GRACE_S = 10.0
 """How long a worker that was asked to stop may take."""
 TELL_EVERY_S = 0.1
-LOG = "%(levelname)s %(name)s: %(message)s"
 
-_START = (
-    "import sys; sys.path[:] = {path!r}; from hft.workers import serve; serve({level}, {form!r})"
-)
+_START = "import sys; sys.path[:] = {path!r}; from hft.workers import serve; serve({level}, {json})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +179,10 @@ class _Worker:
 
     def __init__(self, heard: queue.Queue[tuple[_Worker, Any]]) -> None:
         self.task: int | None = None
-        root = logging.getLogger()
-        start = _START.format(path=sys.path, level=root.getEffectiveLevel(), form=LOG)
+        from hft.cli.main import logs_json
+
+        level = logging.getLogger().getEffectiveLevel()
+        start = _START.format(path=sys.path, level=level, json=logs_json())
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
             stdin=subprocess.PIPE,
@@ -274,9 +273,11 @@ class Link:
             raise KeyboardInterrupt
 
 
-def serve(level: int, form: str) -> None:
+def serve(level: int, as_json: bool) -> None:  # noqa: FBT001 - called from text
     """Do what comes in over standard input, until it ends."""
-    logging.basicConfig(level=level, format=form)
+    from hft.cli.main import log_to_stderr
+
+    log_to_stderr(level, as_json=as_json)
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a strategy prints must not get between the messages
     sys.stdin = io.StringIO()

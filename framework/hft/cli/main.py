@@ -62,11 +62,20 @@ class JsonLines(logging.Formatter):
 def cli(verbose: int, quiet: int, log_json: bool) -> None:  # noqa: FBT001 - click passes flags so
     """One engine for replay and live trading."""
     levels = [logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG]
-    level = levels[max(0, min(3, 2 + verbose - quiet))]
+    log_to_stderr(levels[max(0, min(3, 2 + verbose - quiet))], as_json=log_json)
+
+
+def log_to_stderr(level: int, *, as_json: bool) -> None:
+    """Set up logging for people, or for machines; worker processes do as their parent did."""
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonLines() if log_json else text)
+    handler.setFormatter(JsonLines() if as_json else text)
     logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def logs_json() -> bool:
+    """Whether this process logs as JSON lines."""
+    return any(isinstance(h.formatter, JsonLines) for h in logging.getLogger().handlers)
 
 
 def main() -> None:
