@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,14 +12,13 @@ import msgspec
 from hft.adapters.binance.book import Book, Diff, Line
 from hft.adapters.binance.messages import Message, Sample, Unreadable, parse, venue_ns
 from hft.adapters.binance.rows import Rows, Stamp
+from hft.data.csv_blocks import DAMAGE, text_chunks
 from hft.data.importing import Batch
 from hft.errors import DataError
 from hft.types import InstrumentSpec, Kind
 
 BATCH = 1 << 18  # rows
 SAMPLE = 20_000  # lines looked at to infer symbol, market, tick and lot
-
-_DAMAGE = (OSError, EOFError, zlib.error)
 
 
 class BinanceCapture:
@@ -142,29 +139,26 @@ class BinanceCapture:
             self.counts[what] = self.counts.get(what, 0) + by
 
     def _lines(self) -> Iterator[Line]:
-        for at, path in enumerate(self._paths):
-            for line in self._file_lines(path):
-                yield line._replace(done=(at + line.done) / len(self._paths))
-
-    def _file_lines(self, path: Path) -> Iterator[Line]:
-        size = max(path.stat().st_size, 1)
         decode = msgspec.json.Decoder(Message).decode
-        number = 0
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
+        for at, path in enumerate(self._paths):
+            number = 0
             try:
-                for text in gzip.GzipFile(fileobj=file) if packed else file:
-                    number += 1
-                    try:
-                        ts_recv, message = parse(text, decode)
-                    except Unreadable as error:
-                        if not self._repair:
-                            raise DataError(f"{path}: line {number}: {error}") from error.__cause__
-                        self._count("lines unreadable")
-                        continue
-                    yield Line(number, ts_recv, message, min(file.tell() / size, 1.0))
-            except _DAMAGE as error:
+                for chunk, share in text_chunks(path):
+                    done = (at + share) / len(self._paths)
+                    for text in chunk.removesuffix(b"\n").split(b"\n"):
+                        number += 1
+                        try:
+                            ts_recv, message = parse(text, decode)
+                        except Unreadable as error:
+                            self._skip(path, number, error)
+                            continue
+                        yield Line(number, ts_recv, message, done)
+            except DAMAGE as error:
                 if not self._repair:
                     raise DataError(f"{path}: damaged after line {number}: {error}") from error
                 self._count("files damaged at the end")
+
+    def _skip(self, path: Path, number: int, error: Unreadable) -> None:
+        if not self._repair:
+            raise DataError(f"{path}: line {number}: {error}") from error.__cause__
+        self._count("lines unreadable")

@@ -62,9 +62,8 @@ def parse(text: bytes, decode: Any) -> tuple[int, Message]:
     if ts_recv >= TS_END:
         raise Unreadable(f"local time {stamp!r} is after the year 2200")
     message = message.data or message
-    for stamp_of_venue in (message.E, message.T):
-        if MS_END <= stamp_of_venue < US_BEGIN:
-            raise Unreadable(f"venue time {stamp_of_venue} is neither in ms nor in us")
+    if MS_END <= message.E < US_BEGIN or MS_END <= message.T < US_BEGIN:
+        raise Unreadable(f"venue time {max(message.E, message.T)} is neither in ms nor in us")
     return ts_recv, message
 
 
