@@ -30,7 +30,7 @@ enum class RecordKind : std::uint16_t {
   ROW,        ///< out: a features row; a: digest, b: model
   STOP,       ///< in: a: reason
   END,        ///< live: the session closed its journal; a: records before this one
-  WIND_DOWN,  ///< in: the instrument's trading day ends: cancel, flatten, nothing new
+  WIND_DOWN,  ///< in, replay: the instrument's trading day ends: cancel, flatten, nothing new
 };
 
 struct Record {

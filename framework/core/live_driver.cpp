@@ -370,10 +370,6 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
       e.wake(r.ts);
       e.on_due(r.ts);
       break;
-    case RecordKind::WIND_DOWN:
-      e.wake(r.ts);
-      e.wind_down(r.instrument, r.ts);
-      break;
     case RecordKind::STOP:
       if (r.a == kAbandoned) {
         calls.silence();  // what ended it need not have been a handler
