@@ -92,11 +92,19 @@ class Utf8(io.RawIOBase):
 
 def text(column: pa.Array) -> NDArray[Any]:
     """Words without blanks around them, (n,) of str; missing ones are empty."""
-    values = [b"" if v is None else v for v in undecoded(column).to_pylist()]
-    text = [
-        v.decode("utf-8", "replace").strip() if isinstance(v, bytes) else str(v) for v in values
+    words, at = _words(column)
+    return np.array(words, object)[at]
+
+
+def _words(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
+    """The different words of a column, and which of them each row has."""
+    packed = column.dictionary_encode()
+    words = [
+        value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value)
+        for value in undecoded(packed.dictionary).to_pylist()
     ]
-    return np.array(text, object)
+    at = np.asarray(packed.indices.fill_null(len(words)))
+    return [*words, ""], at.astype(np.int64)
 
 
 def _read(column: pa.Array, convert: Callable[[pa.Array], NDArray[Any]], none: Any) -> Read:
@@ -164,9 +172,8 @@ def integers(column: pa.Array) -> Read:
 
 def word_reader(codes: dict[str, int]) -> Reader:
     def convert(column: pa.Array) -> Read:
-        found, inverse = np.unique(text(column).astype(str), return_inverse=True)
-        known = np.array([codes.get(word, _UNKNOWN) for word in found.tolist()], np.int64)
-        values = known[inverse] if len(found) else np.empty(0, np.int64)
+        words, at = _words(column)
+        values = np.array([codes.get(word, _UNKNOWN) for word in words], np.int64)[at]
         return np.where(values == _UNKNOWN, 0, values), values == _UNKNOWN
 
     return convert
