@@ -58,10 +58,10 @@ class Rows:
         return on_grid(values, self._spec.lot, "amount", rows=lines, where="line")[0]
 
 
-def _blank(block: Block, repeat: int = 1) -> Any:
-    events = np.zeros(len(block.lines) * repeat, EVENT)
-    events["ts_event"] = np.repeat(block.columns["timestamp"] * 1000, repeat)
-    events["ts_recv"] = np.repeat(block.columns["local_timestamp"] * 1000, repeat)
+def _blank(block: Block) -> Any:
+    events = np.zeros(len(block.lines), EVENT)
+    events["ts_event"] = block.columns["timestamp"] * 1000
+    events["ts_recv"] = block.columns["local_timestamp"] * 1000
     events["flags"] = SEEN_BY_BOTH
     return events
 
@@ -97,20 +97,6 @@ class Levels(Rows):
         return self._snapshots.flush()
 
 
-class Quotes(Rows):
-    def part(self, block: Block) -> Part:
-        c, events = block.columns, _blank(block, 2)
-        lines = np.repeat(block.lines, 2)
-        price = np.stack([c["bid_price"], c["ask_price"]], axis=1).ravel()
-        amount = np.stack([c["bid_amount"], c["ask_amount"]], axis=1).ravel()
-        there = np.isfinite(price) & np.isfinite(amount) & (amount != 0)
-        events["kind"] = np.where(there, Kind.BBO, Kind.CLEAR)
-        events["side"] = np.tile([1, -1], len(block.lines))
-        events["price"] = self._ticks(np.where(there, price, 0.0), lines)
-        events["qty"] = self._lots(np.where(there, amount, 0.0), lines)
-        return _part(events, lines)
-
-
 class Depth(Rows):
     """The best levels after each change; level by level, ask and bid."""
 
@@ -121,7 +107,7 @@ class Depth(Rows):
 
     def part(self, block: Block) -> Part:
         ts_event, ts_recv = (block.columns[name] * 1000 for name in TIMES)
-        bids, asks = (self._side(block, side) for side in ("bids", "asks"))
+        bids, asks = (self._side(block, side) for side in ("bid", "ask"))
         events = self._diff.feed(ts_event, ts_recv, bids, asks, seq=block.lines)
         lines = events["seq"].copy()
         events["seq"] = 0
@@ -129,7 +115,7 @@ class Depth(Rows):
 
     def _side(self, block: Block, side: str) -> Ints:
         columns = [
-            [block.columns[f"{side}[{level}].{what}"] for level in range(self.levels)]
+            [block.columns[self._column(side, level, what)] for level in range(self.levels)]
             for what in ("price", "amount")
         ]
         price, amount = (np.stack(values, axis=1).ravel() for values in columns)
@@ -137,6 +123,21 @@ class Depth(Rows):
         ticks = self._ticks(np.where(there, price, 0.0), lines)
         lots = self._lots(np.where(there, amount, 0.0), lines)
         return np.stack([ticks, lots], axis=1).reshape(-1, self.levels, 2)
+
+    @staticmethod
+    def _column(side: str, level: int, what: str) -> str:
+        return f"{side}s[{level}].{what}"
+
+
+class Quotes(Depth):
+    """The best of both sides: depth of one level."""
+
+    def __init__(self, spec: InstrumentSpec, *, repair: bool) -> None:
+        super().__init__(spec, repair=repair, levels=1)
+
+    @staticmethod
+    def _column(side: str, level: int, what: str) -> str:
+        return f"{side}_{what}"
 
 
 class FileType(NamedTuple):

@@ -16,11 +16,12 @@ struct Instrument {
   bool inverse = false;
   bool can_replace = true;                  ///< the venue has a native replace
   std::int64_t maker_e9 = 0, taker_e9 = 0;  ///< fee in 1e-9 of notional; negative: a rebate
-  Money tick_value = 0;                     ///< linear: money of one tick on one lot, exact
+  Money tick_value = 0;                     ///< linear: money of one tick on `tick_value_lots` lots
+  std::int64_t tick_value_lots = 1;         ///< a power of ten: 1 unless a lot's tick is worth less
 
   std::string name() const { return symbol + "." + venue; }
 
-  /// Throws ConfigError unless money can be kept in whole units.
+  /// Throws ConfigError unless the worth of a tick is exact.
   void validate() {
     if (!(tick > 0) || !std::isfinite(tick))
       throw ConfigError(name() + ": tick must be positive, was " + std::to_string(tick));
@@ -31,21 +32,29 @@ struct Instrument {
                         std::to_string(multiplier));
     if (inverse) return;
     const double exact = tick * lot * multiplier * static_cast<double>(kMoneyPerUnit);
-    tick_value = std::llround(exact);
-    if (tick_value == 0 || std::abs(exact - static_cast<double>(tick_value)) > 1e-6 * exact)
-      throw ConfigError(
-          name() + ": tick * lot * multiplier must be a whole number of 1e-9 currency units, was " +
-          std::to_string(exact) + " of them");
+    for (tick_value_lots = 1; tick_value_lots <= kMoneyPerUnit; tick_value_lots *= 10) {
+      const double value = exact * static_cast<double>(tick_value_lots);
+      tick_value = std::llround(value);
+      if (tick_value > 0 && std::abs(value - static_cast<double>(tick_value)) <= 1e-6 * value)
+        return;
+    }
+    throw ConfigError(
+        name() + ": tick * lot * multiplier must be a whole number of 1e-18 currency units, was " +
+        std::to_string(exact) + " times 1e-9");
   }
 
-  /// Worth of `lots` at a price of `mid2` half ticks. An inverse contract's is in its base
-  /// currency; it is rounded once, here.
+  /// Worth of `lots` at a price of `mid2` half ticks, an inverse contract's in its base currency.
+  /// Where it is no whole number of money units it is rounded once, here.
   Money worth_half(Lots lots, std::int64_t mid2) const noexcept {
     if (inverse) {
       const double contracts = static_cast<double>(lots) * lot * multiplier * 1e9;
       return std::llround(contracts / (static_cast<double>(mid2) * 0.5 * tick));
     }
-    return static_cast<Money>(static_cast<__int128>(lots) * mid2 * tick_value / 2);
+    const __int128 doubled = static_cast<__int128>(lots) * mid2 * tick_value;
+    if (tick_value_lots == 1) [[likely]]
+      return static_cast<Money>(doubled / 2);
+    return static_cast<Money>((doubled + (doubled >= 0 ? 1 : -1) * tick_value_lots) /
+                              (2 * tick_value_lots));
   }
   Money worth(Lots lots, Ticks price) const noexcept { return worth_half(lots, 2 * price); }
 

@@ -32,8 +32,10 @@ bool rests(const Listing& l, int s, std::int64_t key) noexcept {
 void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   const int s = side_index(e.side);
   const Lots before = l.book.side(e.side).set(key, e.qty);
+  // A level that is only no longer shown may still be there: our place in it stays.
+  const bool out_of_view = e.qty == 0 && (e.flags & UNCERTAIN);
   for (const auto& level : l.own[s])
-    if (level.key == key)
+    if (level.key == key && !out_of_view)
       for (Order* o : level.fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
   shrink_taken(l, s, key, before, e.qty);
 }

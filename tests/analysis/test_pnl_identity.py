@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from made_up_runs import BTC, INVERSE, ODD, RunMaker, S
@@ -123,10 +125,9 @@ def test_equity_of_instruments_with_different_samples_is_carried_forward(
     assert path.equity_e9[-1] == last
 
 
-def test_money_too_coarse_for_the_tick_is_refused() -> None:
+def test_a_tick_may_be_worth_less_than_a_unit_of_money() -> None:
     spec = InstrumentSpec(symbol="X", venue="SIM", tick=1e-8, lot=1e-3, currency="USDT")
-    with pytest.raises(ConfigError, match=r"X\.SIM: tick \* lot \* multiplier is 0\.01"):
-        _ = InstrumentFacts(spec, 0.0, 0.0).tick_value_e9
+    assert InstrumentFacts(spec, 0.0, 0.0).tick_value_e9 == Fraction(1, 100)
     assert BTC.tick_value_e9 == 100_000
     with pytest.raises(ConfigError, match="inverse"):
         _ = INVERSE.tick_value_e9

@@ -43,6 +43,17 @@ TEST_CASE("an account is the sum of its fills, to the last unit") {
   CHECK(a.equity(inst, kNoPrice) == a.cash - 12);  // nothing to mark it at
 }
 
+TEST_CASE("a lot whose tick is worth less than a money unit is rounded once a fill") {
+  const Instrument inst = linear(0.01, 1e-8);  // a satoshi a lot, a cent a tick: 1e-10
+  CHECK(inst.tick_value == 1);
+  CHECK(inst.tick_value_lots == 10);
+  CHECK(inst.worth(100'000'000, 23'600) == 236 * kMoneyPerUnit);
+  CHECK(inst.worth(7, 23'605) == 16'524);    // 16,523.5
+  CHECK(inst.worth(-7, 23'605) == -16'524);  // alike on both sides
+  CHECK(inst.worth_half(3, 1) == 0);
+  CHECK_THROWS_AS(linear(1e-9, 1e-10), ConfigError);
+}
+
 TEST_CASE("average cost moves with what is added, stays when reduced, restarts when turned") {
   const Instrument inst = linear();
   Account a;
@@ -98,7 +109,7 @@ TEST_CASE("amounts beyond 64 bits on the way do not overflow") {
 }
 
 TEST_CASE("money that is not whole is refused when the instrument is made") {
-  CHECK_THROWS_AS(linear(1e-6, 1e-6), ConfigError);
+  CHECK_THROWS_AS(linear(1e-10, 1e-10), ConfigError);
   CHECK_THROWS_AS(linear(0, 1), ConfigError);
   CHECK_THROWS_AS(linear(1, -1), ConfigError);
   CHECK_THROWS_AS(linear(1, 1, std::nan("")), ConfigError);

@@ -104,9 +104,12 @@ def test_ids_that_are_no_numbers_are_not_taken(tmp_path: Path) -> None:
 def test_quotes_are_the_best_of_both_sides(tmp_path: Path) -> None:
     lines = ("1,2,5,100.2,100.1,7", "2,3,,,100.1,7")
     rows = rows_of(feed_of(write(tmp_path, "quotes.csv", *QUOTES, *lines)))
-    assert kinds(rows) == ["BBO", "BBO", "BBO", "CLEAR"]
-    assert rows["price"].tolist() == [1001, 1002, 1001, 0]
-    assert last(rows) == [False, True, False, True]
+    assert kinds(rows) == ["SNAPSHOT_BEGIN", "LEVEL", "LEVEL", "SNAPSHOT_END", "LEVEL"]
+    assert (rows["price"].tolist(), rows["qty"].tolist()) == (
+        [0, 1001, 1002, 0, 1002],
+        [0, 7, 5, 0, 0],
+    )
+    assert last(rows) == [False, False, False, True, True]
     book = BookStream()
     book.feed(rows)
     assert len(book.levels(-1, 1)) == 0
@@ -252,8 +255,8 @@ def test_quotes_and_trades_of_binance_futures(data_dir: Path, tmp_path: Path) ->
     rows = Store(tmp_path).read("BTCUSDT.BINANCE_FUTURES")
     ours = rows[rows["flags"] & Flag.SEEN_BY_US != 0]
     assert np.count_nonzero(ours["kind"] == Kind.TRADE) == 9_999
-    assert np.count_nonzero(ours["kind"] == Kind.BBO) == 2 * 9_999
     book = BookStream()
     touch = book.feed(ours)
+    assert len(book.levels(1, 9)) == len(book.levels(-1, 9)) == 1
     both = (touch["bid_lots"] > 0) & (touch["ask_lots"] > 0)
     assert not (both & (touch["bid"] >= touch["ask"])).any()

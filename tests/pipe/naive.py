@@ -19,7 +19,7 @@ BUY, SELL = 1, -1
 GTC, IOC, FOK, POST_ONLY = range(4)
 LEVEL, CLEAR, BEGIN, END, TRADE, BBO, STATUS, DATUM = 1, 2, 3, 4, 5, 6, 32, 33
 OPEN, HALT, AUCTION, CLOSED, GAP = range(5)
-LAST = 4
+LAST, UNCERTAIN = 4, 16
 GUARD_NS = 1_000_000
 E9 = 1_000_000_000
 
@@ -291,7 +291,9 @@ class Naive:
         x, kind = self.listings[i], int(row["kind"])
         ts, side, price, qty = (int(row[k]) for k in ("ts_event", "side", "price", "qty"))
         if kind == LEVEL:
-            self.level(x, side, price, qty, ts)
+            self.level(
+                x, side, price, qty, ts, hidden=not qty and bool(int(row["flags"]) & UNCERTAIN)
+            )
             if qty > 0:
                 self.cross(x, side, price, ts, n)
         elif kind == TRADE:
@@ -328,12 +330,14 @@ class Naive:
             heard = (0, "FUNDING", ts, recv, None, 0)
             self._push(recv, 2, x.venue, next(self.count), lambda: self.answers.append(heard))
 
-    def level(self, x: Listing, side: int, price: int, qty: int, ts: int) -> None:
+    def level(
+        self, x: Listing, side: int, price: int, qty: int, ts: int, *, hidden: bool = False
+    ) -> None:
         before = x.book[side].pop(price, 0)
         if qty:
             x.book[side][price] = qty
         for o in x.own[side]:
-            if o.price == price:
+            if o.price == price and not hidden:
                 self.resize(x.rules, o, before, qty, ts)
         if (side, price) in x.taken:
             lots, since = x.taken[side, price]

@@ -27,7 +27,8 @@ def random_tape(
     ts, recv, mid = start, start, MID
 
     def add(kind: Kind, *, last: bool, **k: int) -> None:
-        flags = int(SEEN_BY_BOTH | (Flag.LAST if last else 0))
+        unsure = kind == Kind.LEVEL and not calm and rng.random() < 0.1
+        flags = int(SEEN_BY_BOTH | (Flag.LAST if last else 0) | (Flag.UNCERTAIN if unsure else 0))
         out.append(
             (
                 ts,

@@ -222,7 +222,7 @@ def test_nobody_joins_behind_more_than_is_displayed(seed: int) -> None:
     market = tapes(seed, 1)
     run = replay(market).run
     rested = run.orders[~np.isnan(run.orders["ahead_at_accept"]) & (run.orders["replaces"] == 0)]
-    assert len(rested) > 5
+    assert len(rested) >= 5
     for order in rested:
         book = displayed(market[0], int(order["ts_arrive"]))
         assert (

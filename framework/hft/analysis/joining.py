@@ -165,7 +165,11 @@ def mark_e9(facts: InstrumentFacts, lots: int, mid2: int) -> int:
     if lots == 0 or mid2 == NO_PRICE:
         return 0
     if not facts.spec.inverse:
-        doubled = lots * mid2 * facts.tick_value_e9
-        return doubled // 2 if doubled >= 0 else -(-doubled // 2)
+        value = facts.tick_value_e9
+        doubled = abs(lots * mid2) * value.numerator
+        units = doubled // 2
+        if value.denominator > 1:
+            units = (doubled + value.denominator) // (2 * value.denominator)
+        return units if lots * mid2 >= 0 else -units
     worth = lots * facts.spec.lot * facts.spec.multiplier * 1e9 / (mid2 * 0.5 * facts.spec.tick)
     return -(int(abs(worth) + 0.5) if worth >= 0 else -int(abs(worth) + 0.5))

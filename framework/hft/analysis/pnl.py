@@ -7,9 +7,9 @@
 
 The sum telescopes to the cash account, whatever mids are used in between, so it must agree with the
 equity of the last sample to the unit. Linear contracts are summed in whole numbers, doubled because
-a mid may lie half a tick off; an odd tick value leaves the core half a unit to round. Inverse
-contracts are worth -lots * c / price in base currency and are summed in floating point: one unit of
-rounding a fill is allowed.
+a mid may lie half a tick off; an odd tick value leaves the core half a unit to round. Where a lot's
+tick is worth less than a unit, and for inverse contracts, which are worth -lots * c / price in base
+currency and are summed in floating point, the core rounds each fill: one unit a fill is allowed.
 
 Fills without a mid (`mid2` is NO_PRICE: the venue's book had no two sides) take the last known one
 of their instrument, the first ones their own price, which books nothing as spread. Only fills
@@ -88,6 +88,7 @@ def split(run: RunData, instrument: int) -> Split:
     mid2 = fill_mid2(fills)
     mark2 = last_mark2(samples, mid2)
     position = int(signed.sum())
+    exact = not facts.spec.inverse and facts.tick_value_e9.denominator == 1
     parts = _inverse if facts.spec.inverse else _linear
     spread2, inventory2 = parts(facts, fills["price"], signed, mid2, mark2)
     last = samples[-1] if samples.size else None
@@ -103,7 +104,7 @@ def split(run: RunData, instrument: int) -> Split:
         equity=None if last is None else int(last["equity"]),
         position=position,
         position_gap=0 if last is None else int(last["position"]) - position,
-        tolerance2=2 * (len(fills) + 1) if facts.spec.inverse else 1,
+        tolerance2=1 if exact else 2 * (len(fills) + 1),
     )
 
 
@@ -145,7 +146,7 @@ def notional(facts: InstrumentFacts, price: Int, lots: Int) -> Float:
     """What was traded, (n,) float64 [settlement currency]."""
     if facts.spec.inverse:
         return np.abs(lots) * facts.inverse_value_e9 / price / MONEY_PER_UNIT
-    return np.abs(lots).astype(np.float64) * price * facts.tick_value_e9 / MONEY_PER_UNIT
+    return np.abs(lots).astype(np.float64) * price * float(facts.tick_value_e9) / MONEY_PER_UNIT
 
 
 def spread_gain(facts: InstrumentFacts, fills: Rows) -> Float:
@@ -155,7 +156,7 @@ def spread_gain(facts: InstrumentFacts, fills: Rows) -> Float:
     if facts.spec.inverse:
         gain = signed * (facts.inverse_value_e9 / MONEY_PER_UNIT) * (1.0 / price - 2.0 / mid2)
     else:
-        gain = signed * (mid2 - 2 * price) * (facts.tick_value_e9 / 2 / MONEY_PER_UNIT)
+        gain = signed * (mid2 - 2 * price) * (float(facts.tick_value_e9) / 2 / MONEY_PER_UNIT)
     return gain
 
 
@@ -166,7 +167,7 @@ def _linear(
     spread = int((signed * (mid2 - 2 * price)).sum())
     inventory = int((np.cumsum(signed) * moves).sum())
     # Python integers from here on: times the tick value, 64 bits may not be enough.
-    return spread * facts.tick_value_e9, inventory * facts.tick_value_e9
+    return round(spread * facts.tick_value_e9), round(inventory * facts.tick_value_e9)
 
 
 def _inverse(

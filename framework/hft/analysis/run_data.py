@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,18 +46,13 @@ class InstrumentFacts:
         return self.spec.name
 
     @property
-    def tick_value_e9(self) -> int:
+    def tick_value_e9(self) -> Fraction:
         """What one lot gains a tick [1e-9 currency]; linear contracts only."""
         spec = self.spec
         if spec.inverse:
             raise ConfigError(f"{spec.name} is an inverse contract: its tick has no constant value")
         value = _exact(spec.tick) * _exact(spec.lot) * _exact(spec.multiplier) * 1_000_000_000
-        if value <= 0 or value != value.to_integral_value():
-            raise ConfigError(
-                f"{spec.name}: tick * lot * multiplier is {value} times 1e-9 {spec.currency}; "
-                f"money is kept in whole units of 1e-9, so use a larger lot or tick"
-            )
-        return int(value)
+        return Fraction(value)
 
     @property
     def inverse_value_e9(self) -> float:
