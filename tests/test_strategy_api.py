@@ -12,6 +12,7 @@ import pytest
 from sim import T0, Scripted, Sim
 
 from hft import Params, Strategy
+from hft.analysis.records import OrderState
 from hft.analysis.report import Report
 from hft.engine import prepare, run_once
 from hft.errors import ConfigError, DataError, OrderError
@@ -643,6 +644,30 @@ def test_order_handler_hears_every_state() -> None:
     sim.trade(SELL, 101, 2, at=40)
     sim.cancel(order, at=60)
     assert sim.heard(order) == ["NEW@30", "PARTIALLY_FILLED@50", "CANCELED@80"]
+
+
+def test_target_verbs_send_only_pulls_while_the_market_is_shut() -> None:
+    class Look(Recorder):
+        def on_start(self) -> None:
+            self.every(5_000, self.quote_both)
+
+        def quote_both(self) -> None:
+            bid = 98 if self.now < T0 + 60_000 else 97
+            self.quote(BUY, bid, 0 if self.now > T0 + 80_000 else 3)
+            self.quote(SELL, 103, 0 if self.now < T0 + 40_000 else 2)
+
+    sim = market()
+    sim.status(Trading.HALT, at=30_000)
+    sim.status(Trading.OPEN, at=72_000)
+    sim.status(Trading.CLOSED, at=79_000)
+    sim.tick(100_000)
+    played(sim, Look)
+    orders = sim.outcome.run.orders
+    bid, ask = orders[orders["side"] == BUY], orders[orders["side"] == SELL]
+    assert (len(bid), int(bid["replaces"][0]), int(bid["price"][0])) == (1, 1, 97)
+    assert len(ask) == 1
+    assert int(ask["ts_decide"][0]) == T0 + 75_000  # asked for from 40 us on, sent when it opened
+    assert OrderState(int(bid["state"][0])) is OrderState.CANCELED
 
 
 def test_a_refusal_of_the_gate_reaches_on_order_after_the_handler() -> None:

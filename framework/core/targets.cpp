@@ -49,9 +49,11 @@ void Engine::ladder(InstrumentId inst, int side, double start, std::int64_t step
   t.seen = done ? m.order_generation : ~0ULL;
 }
 
-/// False when the gate refused a part: the next call asks again.
+/// False when the gate refused a part, or the market is shut and would: the next call asks again.
 bool Engine::place(Market& m, int side) {
   Target& t = m.targets[side_index(side)];
+  const bool shut = m.book.trading == Trading::HALT || m.book.trading == Trading::CLOSED;
+  if (shut && t.levels > 0) return false;
   const auto level_of = [&](Ticks price) {  // -1: none of those asked for
     const std::int64_t away = (t.start - price) * side;
     return away >= 0 && away % t.step == 0 && away / t.step < t.levels ? away / t.step : -1;
