@@ -40,6 +40,7 @@ class Market:
     files: tuple[str, ...]
     facts: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    venue: dict[str, Any] = field(default_factory=dict)
     repair: bool = False
 
 
@@ -72,6 +73,7 @@ MARKETS = {
         "bitstamp",
         ("crypto_l3/bitstamp_btcusd_20150501_orders.csv.xz",),
         {"symbol": "BTCUSD"},
+        venue={"cross": "wait_trade"},  # takers are shown whole before their trades are
         repair=True,
     ),
     "usdm": Market(
@@ -185,7 +187,7 @@ def line_of(market: Market, store: Store, name: str, what: str, *, as_levels: bo
         report = hft.backtest(
             ROOT / "strategies/obi_mm.py",
             store.path,
-            recipe=settings_of(store, name, params, as_levels=as_levels),
+            recipe=settings_of(store, name, params, as_levels=as_levels) | {"venue": market.venue},
         )
     except HftError as error:
         return f"| {market.title} | {what} | refused: {error} | | | | | | |"
