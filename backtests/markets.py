@@ -3,7 +3,8 @@
     python backtests/markets.py --data FOLDER [--out TABLE.md] [MARKET ...]
 
 Nothing is tuned. A market's typical spread and touch size, while it trades, set the parameters: a
-quarter of the touch an order, ten orders at most, quotes half a spread from fair. Fees are left
+quarter of the touch an order, ten orders at most, quotes half a spread from fair; where the feed is
+of snapshots, a look every half second instead of every 10 ms. Days end flat. Fees are left
 out, since they would say more about the venue's price list than about fills. A feed of orders is
 run twice, as it is and told as levels, where the queue must be estimated.
 """
@@ -26,7 +27,7 @@ from hft.data.importing import import_source
 from hft.data.sources import open_sources
 from hft.data.store import Store
 from hft.errors import HftError
-from hft.types import Trading
+from hft.types import Flag, Kind, Trading
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,6 +42,8 @@ class Market:
     facts: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     venue: dict[str, Any] = field(default_factory=dict)
+    sessions: bool = False
+    """Several days, each of which ends flat."""
     repair: bool = False
 
 
@@ -105,6 +108,7 @@ MARKETS = {
         "Shenzhen 000001, 8 days",
         "shenzhen",
         ("cn_l2/MDStockRecord_000001.SZ_202009_01-10.parquet",),
+        sessions=True,
     ),
     "cffex": Market(
         "CFFEX TF1603, 5 levels",
@@ -116,6 +120,7 @@ MARKETS = {
         "CFFEX IF, 3 days, 1 level",
         "wondertrader",
         tuple(f"cn_futures/CFFEX.IF.HOT_tick_2021010{d}.dsb" for d in (4, 5, 6)),
+        sessions=True,
     ),
     "ticks": Market(
         "CFFEX IF2203, no quotes",
@@ -187,7 +192,7 @@ def line_of(market: Market, store: Store, name: str, what: str, *, as_levels: bo
         report = hft.backtest(
             ROOT / "strategies/obi_mm.py",
             store.path,
-            recipe=settings_of(store, name, params, as_levels=as_levels) | {"venue": market.venue},
+            recipe=recipe_of(market, store, name, params, as_levels=as_levels),
         )
     except HftError as error:
         return f"| {market.title} | {what} | refused: {error} | | | | | | |"
@@ -196,8 +201,12 @@ def line_of(market: Market, store: Store, name: str, what: str, *, as_levels: bo
 
 def parameters(store: Store, name: str) -> dict[str, Any]:
     """From the typical spread and size of the touch while the market is open."""
-    book = BookStream()
-    touches = np.concatenate([book.feed(rows) for rows in store.chunks(name)])
+    book, parts, snapshots = BookStream(), [], False
+    for rows in store.chunks(name):
+        parts.append(book.feed(rows))
+        levels = rows["flags"][rows["kind"] == Kind.LEVEL]
+        snapshots = snapshots or bool((levels & Flag.UNCERTAIN).any())
+    touches = np.concatenate(parts)
     there = (touches["bid"] != NO_PRICE) & (touches["ask"] != NO_PRICE)
     there &= (touches["trading"] == Trading.OPEN) & (touches["bid"] < touches["ask"])
     if not there.any():
@@ -212,18 +221,23 @@ def parameters(store: Store, name: str) -> dict[str, Any]:
         "lean_ticks": 4 * spread,
         "half_spread_ticks": spread / 2,
         "skew_ticks_per_lot": spread / (10 * lots),
+        "interval": "500ms" if snapshots else "10ms",
     }
 
 
-def settings_of(
-    store: Store, name: str, params: dict[str, Any], *, as_levels: bool
+def recipe_of(
+    market: Market, store: Store, name: str, params: dict[str, Any], *, as_levels: bool
 ) -> dict[str, Any]:
-    """The recipe: a desk in the venue's region; where there is no receive time, a feed like it."""
+    """A desk in the venue's region; where there is no receive time, a feed like it."""
     timed = not any("receive time" in said for said in store.cannot_tell(name))
     return {
         "data": {"symbols": [name], "as_levels": as_levels},
         "latency": {"feed": "data" if timed else "1ms", "entry": "1ms", "response": "1ms"},
-        "engine": {"bracket": False},
+        "engine": {
+            "bracket": False,
+            "overnight": "flatten" if market.sessions else "carry",
+        },
+        "venue": market.venue,
         "params": params,
     }
 

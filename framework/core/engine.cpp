@@ -456,7 +456,11 @@ bool Engine::wind_down(InstrumentId inst, Ts now) {
   Market& m = market(inst);
   m.exposure.halted = true;
   record(RecordKind::WIND_DOWN, now, inst);
-  flatten(inst);
+  if (m.book.trading == Trading::OPEN) {
+    flatten(inst);
+  } else {
+    cancel_all(inst);  // a market order would be refused
+  }
   return m.account.position != 0 || !m.live.empty();
 }
 
