@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from hft.data.checks import BLOCK, Events
 from hft.data.exact import on_grid
-from hft.data.files import load_numpy
 from hft.data.importing import Batch
+from hft.data.numpy_blocks import Header, NumpyFile
 from hft.data.repairs import set_last
 from hft.data.sources import Request
 from hft.errors import DataError, SchemaError
@@ -42,7 +42,7 @@ EVENT_DTYPE = np.dtype(
         ("fval", "<f8"),
     ]
 )
-CHUNK = 1 << 20  # rows in a batch
+CHUNK = 1 << 17  # rows in a batch
 
 _TRADE, _CLEAR, _SNAPSHOT = 2, 3, 4
 _FIRST_L3 = 10
@@ -83,26 +83,46 @@ class HftbacktestFile:
         self.spec = spec
         self.counts: dict[str, int] = {}
         self.inferred: list[str] = []
-        self._rows = want_layout(load_numpy(Path(path)), str(path))
-        self._by_order = holds_orders(self._rows)
+        self._file = NumpyFile(Path(path), repair=repair)
+        _want_header(self._file.header, str(path))
+        self._by_order = self._holds_orders()
         self._repair = repair
 
     def batches(self) -> Iterator[Batch]:
         """Decoded rows, in batches that end with a packet."""
-        self.counts = {"rows": len(self._rows), "prints rounded": 0}
-        start = 0
-        while start < len(self._rows):
-            end = _packet_end(self._rows, min(start + CHUNK, len(self._rows)))
+        total = max(self._file.header.shape[0], 1)
+        self.counts = {"rows": 0, "prints rounded": 0}
+        for rows in self._packets():
             events, rounded = _convert(
-                self._rows[start:end],
+                rows,
                 self.spec,
-                start,
+                self.counts["rows"],
                 by_order=self._by_order,
                 loose=self._repair,
             )
+            self.counts["rows"] += len(rows)
             self.counts["prints rounded"] += rounded
-            yield Batch(events, done=end / len(self._rows))
-            start = end
+            yield Batch(events, done=self.counts["rows"] / total)
+        if self._file.damaged:
+            self.counts["files damaged at the end"] = 1
+
+    def _packets(self) -> Iterator[NDArray[Any]]:
+        """Stretches of rows that end with a packet."""
+        rest = np.empty(0, self._file.header.dtype)
+        for block in self._file.blocks(CHUNK):
+            rows = np.concatenate([rest, block]) if len(rest) else block
+            cut = _last_packet(rows)
+            if not cut and len(rows) > CHUNK:  # no packet is that long
+                cut = len(rows)
+            if cut:
+                yield rows[:cut]
+            rest = rows[cut:]
+        if len(rest):
+            yield rest
+
+    def _holds_orders(self) -> bool:
+        told = (holds_orders(rows) for rows in self._file.blocks(CHUNK))
+        return next((by_order for by_order in told if by_order is not None), False)
 
 
 def to_events(rows: NDArray[Any], spec: InstrumentSpec, *, repair: bool = False) -> Events:
@@ -115,29 +135,37 @@ def to_events(rows: NDArray[Any], spec: InstrumentSpec, *, repair: bool = False)
     """
     want_spec(spec)
     rows = want_layout(rows, "rows")
-    return _convert(rows, spec, 0, by_order=holds_orders(rows), loose=repair)[0]
+    return _convert(rows, spec, 0, by_order=bool(holds_orders(rows)), loose=repair)[0]
 
 
-def holds_orders(rows: NDArray[Any]) -> bool:
-    """Whether the book is told order by order: its first row that is no trade says so."""
+def holds_orders(rows: NDArray[Any]) -> bool | None:
+    """Whether the book is told order by order: the first row that is no trade says so, if any."""
     for start in range(0, len(rows), BLOCK):
         code = rows["ev"][start : start + BLOCK] & np.uint64(0xFF)
         book = (code != _TRADE) & (code != _CLEAR)
         if book.any():
             return bool(code[book.argmax()] >= _FIRST_L3)
-    return False
+    return None
 
 
 def want_layout(rows: Any, where: str) -> NDArray[Any]:
     """`rows` itself if it has hftbacktest's layout, else SchemaError."""
-    if not isinstance(rows, np.ndarray) or not is_layout(rows.dtype):
-        what = rows.dtype if isinstance(rows, np.ndarray) else type(rows).__name__
+    if not isinstance(rows, np.ndarray):
         raise SchemaError(
-            f"{where}: dtype is {what}, want hftbacktest's event_dtype {EVENT_DTYPE.descr}"
+            f"{where}: {type(rows).__name__}, want an array of {EVENT_DTYPE.descr}, hftbacktest's "
+            "event_dtype"
         )
-    if rows.ndim != 1:
-        raise SchemaError(f"{where}: shape is {rows.shape}, want one dimension")
+    _want_header(Header(rows.dtype, rows.shape), where)
     return rows
+
+
+def _want_header(header: Header, where: str) -> None:
+    if not is_layout(header.dtype):
+        raise SchemaError(
+            f"{where}: dtype is {header.dtype}, want hftbacktest's event_dtype {EVENT_DTYPE.descr}"
+        )
+    if len(header.shape) != 1:
+        raise SchemaError(f"{where}: shape is {header.shape}, want one dimension")
 
 
 def is_layout(dtype: np.dtype[Any]) -> bool:
@@ -154,16 +182,16 @@ def want_spec(spec: InstrumentSpec) -> None:
             )
 
 
-def _packet_end(rows: NDArray[Any], end: int) -> int:
-    """The first row from `end` on that both sides see and that starts a packet."""
-    limit = min(end + CHUNK, len(rows))
-    while end < limit:
-        row, before = rows[end], rows[end - 1]
-        starts = row["local_ts"] != before["local_ts"] and row["exch_ts"] != before["exch_ts"]
-        if starts and int(row["ev"]) >> 30 == _BOTH_SIDES:
-            break
-        end += 1
-    return end
+def _last_packet(rows: NDArray[Any]) -> int:
+    """The last row that both sides see and that starts a packet; 0: none does."""
+    for start in (max(len(rows) - BLOCK, 1), 1):
+        here, before = rows[start:], rows[start - 1 : -1]
+        starts = here["local_ts"] != before["local_ts"]
+        starts &= here["exch_ts"] != before["exch_ts"]
+        starts &= here["ev"] >> np.uint64(30) == _BOTH_SIDES
+        if starts.any():
+            return start + int(np.flatnonzero(starts)[-1])
+    return 0
 
 
 def _convert(

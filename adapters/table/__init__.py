@@ -6,7 +6,7 @@ memory does not grow with them. Line numbers count the header, and take one row 
 """
 
 from hft.adapters.table.layout import Columns, Map, load_map
-from hft.adapters.table.source import TableFile
+from hft.adapters.table.source import Format, TableFile
 from hft.data.sources import Request
 from hft.errors import ConfigError
 
@@ -25,5 +25,5 @@ def open_files(request: Request) -> list[TableFile]:
             "the map"
         )
     layout = load_map(request.columns)
-    form = "csv" if request.form == "csv" else "parquet"
+    form: Format = "csv" if request.form == "csv" else "parquet"
     return [TableFile(path, layout, form, repair=request.repair) for path in request.paths]

@@ -10,7 +10,6 @@ Run as a script, it imports one file and prints by how many bytes that raised th
 from __future__ import annotations
 
 import gzip
-import resource
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -51,7 +50,7 @@ class Case:
     """Write into a folder what gives about so many rows."""
     facts: dict[str, Any] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
-    """Constants that bound what is read at once, in rows or bytes."""
+    """Constants that bound what is read at once: in bytes if their name ends so, else in rows."""
     cut: str = "prefix"
     """What a file cut anywhere gives, with repair: `prefix`, what was before the cut; `open`, the
     same but for the last packet, since a last line may be taken as whole or a row depends on the
@@ -76,7 +75,7 @@ class Case:
         """What the importer opens."""
         adapter = import_module(MODULES[self.form])
         opened: list[Source] = adapter.open_files(
-            Request(self.form, paths, dict(self.facts), columns, repair)
+            Request(self.form, paths, dict(self.facts), columns, repair=repair)
         )
         return opened
 
@@ -565,7 +564,7 @@ def _shenzhen(form: str) -> Callable[[Path, int], Written]:
                 columns[f"{side}OrderQty{at}" if csv else f"{side}{at}OrderQty"] = lots * 1.0
         path = folder / f"snapshots.{form}"
         frame = pl.DataFrame(columns)
-        frame.write_csv(path) if csv else frame.write_parquet(path, row_group_size=1000)
+        frame.write_csv(path) if csv else frame.write_parquet(path, row_group_size=10_000)
         return q.written(path)
 
     return write
@@ -778,7 +777,7 @@ _BINANCE = Case(
     "binance",
     _binance,
     {"tick": 0.01, "lot": 1.0},
-    ("hft.adapters.binance.capture.BATCH",),
+    (*_BLOCKS, "hft.adapters.binance.capture.BATCH"),
     real=("crypto_l2/spot_btcusdt_20240808.gz",),
 )
 
@@ -918,7 +917,6 @@ CASES = (
         _hftbacktest("npy"),
         _X,
         ("hft.adapters.hftbacktest.CHUNK",),
-        cut="nothing",
     ),
     Case(
         "hftbacktest.npz",
@@ -937,30 +935,41 @@ def real(case: Case) -> Case:
 
 
 def resized(case: Case, size: int) -> Iterator[tuple[str, int]]:
-    """The case's block constants at a size; those that hold rows and bytes alike."""
+    """The case's constants for blocks of so many bytes, or an eighth as many rows."""
     for name in case.blocks:
-        yield name, size
+        yield name, size if name.endswith("BYTES") else size // 8
 
 
-def _peak_growth(name: str, folder: Path, rows: int) -> int:
+def _peak_growth(name: str, folder: Path, rows: int, *, hold: bool) -> int:
     """Bytes by which reading `folder`'s file of so many rows raises the peak of memory."""
     case = next(c for c in CASES if c.name == name)
     for where, size in resized(case, 1 << 16):
         module, _, attribute = where.rpartition(".")
         setattr(import_module(module), attribute, size)
-    _drain(case, folder / "100")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    _drain(case, folder / str(rows))
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    _drain(case, folder / "100", hold=False)
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    _drain(case, folder / str(rows), hold=hold)
+    return _status("VmHWM") - before
 
 
-def _drain(case: Case, folder: Path) -> None:
+def _status(name: str) -> int:
+    # Not getrusage: its peak is inherited from the process that started this one.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith(name)))
+
+
+def _drain(case: Case, folder: Path, *, hold: bool) -> None:
     paths = [Path(line) for line in (folder / "paths").read_text().splitlines()]
     maps = sorted(folder.glob("*.toml"))
+    held = []
     for source in case.sources(paths, maps[0] if maps else None):
         for batch in source.batches():
             assert batch.done <= 1
+            if hold:
+                held.append(batch)
 
 
 if __name__ == "__main__":
-    print(_peak_growth(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))
+    hold = sys.argv[4:] == ["hold"]
+    print(_peak_growth(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), hold=hold))
