@@ -158,9 +158,9 @@ class CffexFile:
         for block in reader.blocks():
             snapshots = self._five_levels(block) if self._deep else self._ticks(block)
             reader.count("snapshots", len(snapshots.lines))
-            rows = feed.rows(snapshots)
+            rows, lines = feed.rows(snapshots)
             if len(rows):
-                yield Batch(rows, done=block.done)
+                yield Batch(rows, lines, block.done)
         for rows in feed.finish():
             yield Batch(rows, done=1.0)
 

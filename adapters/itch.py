@@ -1,10 +1,10 @@
 """Nasdaq TotalView-ITCH 5.0: a day's binary file of all stocks, plain or gzip.
 
 Before each message stand two bytes of its length; the core decodes them (framework/core/wire/).
-Times are ns since midnight in New York, and the day is in the file's name only: `01302020.NASDAQ_
-ITCH50.gz`, `S013020-v50.txt.gz`, or one with `2020-01-30` or `20200130`. Rows of one time are one
-packet, since several executions of one order share it. `seq` is the number of the message in the
-file, which is that of the session where the file is whole.
+Times are ns since midnight in New York; the day is in the file's name (`01302020.NASDAQ_ITCH50.gz`,
+`S013020-v50.txt.gz`, or one with `2020-01-30` or `20200130`), or given by `--date`. Rows of one
+time are one packet, since several executions of one order share it. `seq` is the number of the
+message in the file, which is that of the session where the file is whole.
 
 E and C become EXECUTE, at the order's price or the one given, NO_PRINT where the message says that
 it is not printable; P and Q are prints without an aggressor. Trading state: see Decoder in
@@ -50,7 +50,7 @@ def open_files(request: Request) -> list[ItchFile]:
     """One source a file and stock: those asked for, else all that have more than a listing."""
     sources = []
     for path in request.paths:
-        day = date_of(path)
+        day = request.date or date_of(path)
         for symbol, locate in _stocks(path, request.symbols(), repair=request.repair):
             spec = request.spec(symbol=symbol, venue="NASDAQ", tick=0.01, lot=1.0, currency="USD")
             source = ItchFile(path, spec, locate, day, repair=request.repair)
@@ -76,8 +76,8 @@ def date_of(path: Path) -> date:
                 except ValueError:  # no such day of that month
                     continue
     raise ConfigError(
-        f"{path}: an ITCH file holds times of the day alone; give the day in its name, such as "
-        "01302020.NASDAQ_ITCH50 or 2020-01-30.itch"
+        f"{path}: an ITCH file holds times of the day alone; give --date YYYY-MM-DD, or a name "
+        "such as 01302020.NASDAQ_ITCH50 or 2020-01-30.itch"
     )
 
 

@@ -215,9 +215,9 @@ class ShenzhenFile:
             if len(mine):
                 snapshots = self._snapshots(mine, layout)
                 reader.count("snapshots", len(snapshots.lines))
-                rows = feed.rows(snapshots)
+                rows, lines = feed.rows(snapshots)
                 if len(rows):
-                    yield Batch(rows, done=block.done)
+                    yield Batch(rows, lines, block.done)
 
     def _snapshots(self, block: Block, layout: Layout) -> Snapshots:
         day = block.read("MDDate", read_dates, "day such as 20200901")

@@ -231,9 +231,9 @@ class WonderTraderFile:
             reading.count("snapshots", len(snapshots.lines))
             if len(snapshots.lines):
                 feed = feed or self._feed(reading, int(snapshots.ts_event[0]))
-                rows = feed.rows(snapshots)
+                rows, lines = feed.rows(snapshots)
                 if len(rows):
-                    yield Batch(rows, done=done)
+                    yield Batch(rows, lines, done)
         for rows in feed.finish() if feed else ():
             yield Batch(rows, done=1.0)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from hft.data.checks import TS_END
+from hft.data.csv_blocks import decimals
 
 Levels = list[tuple[str, str]]
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -102,10 +103,6 @@ class Sample:
                 levels += side if isinstance(side, list) else []
             if m.e in ("trade", "aggTrade"):
                 levels.append((m.p, m.q))
-            for price, qty in levels:
-                self.price_decimals = max(self.price_decimals, _decimals(price))
-                self.qty_decimals = max(self.qty_decimals, _decimals(qty))
-
-
-def _decimals(number: str) -> int:
-    return len(number.partition(".")[2].rstrip("0"))
+            prices, sizes = (decimals(level[at] for level in levels) for at in (0, 1))
+            self.price_decimals = max(self.price_decimals, prices)
+            self.qty_decimals = max(self.qty_decimals, sizes)

@@ -61,8 +61,8 @@ def date_of(file: TextFile) -> date:
             except ValueError:
                 continue
     raise ConfigError(
-        f"{file.name}: holds times without a date; rename the file, or its folder, so that its "
-        "name holds the day as YYYYMMDD"
+        f"{file.name}: holds times without a date; give --date YYYY-MM-DD, or a name of the file "
+        "or its folder with the day as YYYYMMDD"
     )
 
 

@@ -78,8 +78,8 @@ class SnapshotFeed:
         self._state: int | None = None
         self._last_ts = 0
 
-    def rows(self, snapshots: Snapshots) -> Events:
-        """Rows of the next snapshots, which are in order of `ts_event`."""
+    def rows(self, snapshots: Snapshots) -> tuple[Events, Ints]:
+        """Rows of the next snapshots, and the line each came from."""
         snapshots = self._in_order(snapshots)
         days = local_day(snapshots.ts_event)
         parts = [np.empty(0, EVENT)]
@@ -89,7 +89,12 @@ class SnapshotFeed:
                     self._begin(int(days[at[0]]), snapshots, int(at[0]))
                 parts.append(self._of_day(snapshots.take(at)))
         rows = np.concatenate(parts)
-        return self._sessions.insert(rows)[0] if self._sessions else rows
+        if self._sessions:
+            rows = self._sessions.insert(rows)[0]
+        if not len(rows):
+            return rows, np.empty(0, np.int64)
+        at = np.searchsorted(snapshots.ts_event, rows["ts_event"])  # a state's: the one after it
+        return rows, snapshots.lines[np.minimum(at, len(days) - 1)]
 
     def finish(self) -> Iterator[Events]:
         """Rows that end the last day."""

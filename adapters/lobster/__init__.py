@@ -3,8 +3,8 @@
     time [s after midnight, New York], type, order id, size, price * 10000, resting side
 
 Types: 1 add, 2 partial cancel, 3 delete, 4 execution, 5 execution of a hidden order, 6 cross, and
-7 halt (price -1), quotes resume (0) or trading resumes (1). The date is in the file name only:
-`SYMBOL_YYYY-MM-DD_..._message_LEVELS.csv`.
+7 halt (price -1), quotes resume (0) or trading resumes (1). Symbol and date are in the file's name
+alone, `SYMBOL_YYYY-MM-DD_..._message_LEVELS.csv`, or given by `--symbol` and `--date`.
 
 Row k of `..._orderbook_LEVELS.csv` is the book after message k, so its first row with message 1
 undone is the book that the messages start from: each level becomes one order with a negative id.
@@ -36,31 +36,42 @@ def open_files(request: Request) -> list[LobsterFile]:
     books: dict[tuple[str, str], Path] = {}
     for path in request.paths:
         if path not in messages:
-            key = _symbol_and_date(path)
+            key = _symbol_and_date(path, request)
             if key in books:
                 raise ConfigError(f"{path}: {books[key]} is the order book of that day already")
             books[key] = path
     sources = []
     for path in messages:
-        symbol, date = _symbol_and_date(path)
+        symbol, date = _symbol_and_date(path, request)
         spec = request.spec(symbol=symbol, venue="NASDAQ", tick=0.01, lot=1.0, currency="USD")
         book = books.pop((symbol, date), None) or _beside(path)
         follow = book is not None and _bare(book) == _bare(path)
         sources.append(LobsterFile(path, spec, date, book, follow=follow, repair=request.repair))
     if books:
         raise ConfigError(f"{next(iter(books.values()))}: no message file of that symbol and day")
-    wanted = request.symbols()
-    return [source for source in sources if not wanted or source.spec.symbol in wanted]
+    return _wanted(sources, request.symbols())
 
 
-def _symbol_and_date(path: Path) -> tuple[str, str]:
+def _wanted(sources: list[LobsterFile], symbols: list[str]) -> list[LobsterFile]:
+    held = dict.fromkeys(source.spec.symbol for source in sources)
+    for symbol in symbols:
+        if symbol not in held:
+            given = ", ".join(held) or "none"
+            raise ConfigError(f"no message file of {symbol}; those given are of {given}")
+    return [source for source in sources if not symbols or source.spec.symbol in symbols]
+
+
+def _symbol_and_date(path: Path, request: Request) -> tuple[str, str]:
+    """What the name says; but a date that is given wins, and a symbol where the name has none."""
     found = _NAME.match(path.name)
-    if found is None:
+    if found is not None:
+        return found["symbol"], str(request.date or found["date"])
+    if request.date is None or len(request.symbols()) != 1:
         raise ConfigError(
             f"{path}: symbol and date of a LOBSTER file are in its name only; name it "
-            "SYMBOL_YYYY-MM-DD_message_LEVELS.csv"
+            "SYMBOL_YYYY-MM-DD_message_LEVELS.csv, or give --symbol and --date"
         )
-    return found["symbol"], found["date"]
+    return request.symbols()[0], str(request.date)
 
 
 def _bare(path: Path) -> str:

@@ -8,8 +8,8 @@ Read are the vendors' layouts with these columns, told by the header:
 | `OrderType` 2 10, `OrderNO`, `OrderQty` | `TradeBSFlag` 1 2 0 | `ApplSeqNum` | `MDDate` |
 | both in one file, told by `SourceType` | | `ApplSeqNum` | `Date` |
 
-Where a layout has no date, the name of the file or its folder holds it. Other files in a zip
-(snapshots, order queues) are left out.
+Where a layout has no date, the name of the file or its folder holds it, or `--date` gives it. Other
+files in a zip (snapshots, order queues) are left out.
 
 The venue publishes an aggressive order only with what is left of it after matching, and after its
 trades. So a trade flagged B (S) reduces the resting sell (buy) order alone, and is an EXECUTE of
@@ -38,7 +38,8 @@ _TICKS = {"6": 0.01, "5": 0.001, "9": 0.001}
 
 def open_files(request: Request) -> list[ShanghaiFiles]:
     """One source an instrument; all of those in the files, unless some are asked for."""
-    found = [_look_into(*one) for path in request.paths for one in _known(text_files(path))]
+    known = [one for path in request.paths for one in _known(text_files(path))]
+    found = [_look_into(file, layout, request.date) for file, layout in known]
     held = dict.fromkeys(symbol_of(word) for f in found for word in f.blocks)
     wanted = [symbol_of(word) for word in request.symbols()] or list(held)
     for symbol in wanted:
@@ -59,14 +60,14 @@ def _known(files: list[TextFile]) -> list[tuple[TextFile, Layout]]:
     return known
 
 
-def _look_into(file: TextFile, layout: Layout) -> Found:
+def _look_into(file: TextFile, layout: Layout, given: date | None) -> Found:
     """Which symbols are in which blocks; damage is left for the import to find."""
     blocks: dict[str, set[Place]] = {}
     for block in Reader(file, [layout.symbol], repair=True).blocks():
         for word in words_of(block.column(layout.symbol))[0]:
             blocks.setdefault(word, set()).add(block.place)
     _want_shanghai(file, blocks)
-    day: date | None = None if layout.date else date_of(file)
+    day = None if layout.date else given or date_of(file)
     return Found(file, layout, date_ns(day) if day else 0, blocks)
 
 

@@ -119,6 +119,8 @@ class InstrumentSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     inverse: bool = False
     currency: str = ""
     """Settlement currency, for reports."""
+    negative_price: bool = False
+    """Prices at or below zero are valid: spreads, some futures."""
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -115,6 +116,9 @@ def test_negative_prices_on_demand(feed, spec) -> None:
     feed["price"] -= 700_000
     assert not check(feed, spec).ok
     assert check(feed, spec, negative_price=True).ok
+    spread = msgspec.structs.replace(spec, negative_price=True)
+    assert check(feed, spread).ok
+    assert len(repair(feed, spread)[0]) == len(feed)
 
 
 def test_wrong_layout() -> None:

@@ -321,8 +321,17 @@ def test_the_day_is_read_from_the_name(name: str, day: date) -> None:
 
 @pytest.mark.parametrize("name", ["sample.itch", "99999999.itch", "2020-02-31.itch", "itch50.bin"])
 def test_a_name_without_a_day_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="give the day in its name"):
+    with pytest.raises(ConfigError, match="give --date YYYY-MM-DD, or a name"):
         date_of(Path(name))
+
+
+def test_a_day_that_is_given_wins_over_the_name(tmp_path: Path) -> None:
+    tell = Encoder()
+    tell.begin(["ABCD"])
+    for name in ("sample.itch", "2020-01-30.itch"):
+        path = tell.save(tmp_path / name)
+        (source,) = open_sources("itch", [path], date=date(2019, 7, 1), facts={"symbol": "ABCD"})
+        assert rows_of(source)["ts_event"][0] == 1_561_953_600_000_000_001
 
 
 def test_midnight_is_new_york_s_in_summer_too(tmp_path: Path) -> None:

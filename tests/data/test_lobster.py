@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -353,6 +354,19 @@ def test_the_name_must_say_symbol_and_date(tmp_path: Path) -> None:
     lone.write_text(BOOK)
     with pytest.raises(ConfigError, match="no message file"):
         open_files(Request("lobster", [lone]))
+
+
+def test_symbol_and_date_may_be_given(tmp_path: Path) -> None:
+    named = rows_of(source_of(tmp_path, MESSAGES))
+    given: dict[str, Any] = {"facts": {"symbol": "ACME"}, "date": date(2012, 6, 21)}
+    for name in ("messages.csv", "ACME_2012-06-22_message_2.csv"):
+        source = source_of(tmp_path, MESSAGES, name, **given)
+        assert source.spec.name == "ACME.NASDAQ"
+        assert (rows_of(source) == named).all()
+    with pytest.raises(ConfigError, match="give --symbol and --date"):
+        source_of(tmp_path, MESSAGES, "messages.csv", date=date(2012, 6, 21))
+    with pytest.raises(ConfigError, match="no message file of ACM; those given are of ACME"):
+        source_of(tmp_path, MESSAGES, facts={"symbol": "ACM"})
 
 
 # Real files.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zipfile
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,11 @@ def test_the_day_must_be_known(tmp_path: Path) -> None:
     paths = day(tmp_path, two_orders(), one_trade())
     for path in paths:
         path.rename(tmp_path / f"{path.name[:5]}.csv")
-    with pytest.raises(ConfigError, match="YYYYMMDD"):
-        rows_of([tmp_path / "trade.csv", tmp_path / "entru.csv"])
+    bare = [tmp_path / "trade.csv", tmp_path / "entru.csv"]
+    with pytest.raises(ConfigError, match=r"--date YYYY-MM-DD, or a name .* YYYYMMDD"):
+        rows_of(bare)
+    given = rows_of(bare, date=date(2023, 2, 1))
+    assert (given == rows_of(day(tmp_path, two_orders(), one_trade()))).all()
 
 
 def test_orders_alone_make_no_book(tmp_path: Path) -> None:

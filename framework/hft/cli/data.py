@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,13 @@ def _positive(ctx: click.Context, param: click.Parameter, value: float | None) -
     if value is not None and not 0 < value < math.inf:
         raise click.BadParameter(f"{value} is not a number above 0.", ctx, param)
     return value
+
+
+def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date | None:
+    try:
+        return None if value is None else date.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no day such as 2020-01-30.", ctx, param) from None
 
 
 @click.group()
@@ -48,6 +56,10 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--currency", help="Settlement currency.")
 @click.option("--multiplier", type=float, callback=_positive, help="Contract multiplier.")
 @click.option("--inverse", is_flag=True, default=None, help="An inverse contract.")
+@click.option(
+    "--negative-price", is_flag=True, default=None, help="Prices at or below zero are valid."
+)
+@click.option("--date", callback=_day, help="Day of files that do not say it: YYYY-MM-DD.")
 @click.option("--map", "columns", type=PATH, help="What the columns of a csv or parquet file mean.")
 @click.option("--clock-offset", help="`auto`, or a duration added to ts_recv, such as 1271ms.")
 @click.option("--sequence", type=SEQUENCE, default="ignore", help="What to ask of `seq`.")
@@ -71,11 +83,12 @@ def import_(
     from hft.data.import_jobs import Opening, import_sources
     from hft.data.progress import progress
     from hft.data.store import Store
+    from hft.types import InstrumentSpec
 
-    names = ("symbol", "venue", "tick", "lot", "currency", "multiplier", "inverse")
-    facts = {name: options.pop(name) for name in names}
+    facts = {name: options.pop(name) for name in InstrumentSpec.__struct_fields__}
+    more = {"facts": facts, "columns": columns, "date": options.pop("date"), "repair": repair}
     target = Store(store)
-    opening = Opening(form, list(files), {"facts": facts, "columns": columns, "repair": repair})
+    opening = Opening(form, list(files), more)
     sources = opening.sources()
     if options["overwrite"] and len(sources) > 1:
         raise click.UsageError(

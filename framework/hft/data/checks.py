@@ -163,7 +163,8 @@ def _say_qty(r: Any) -> str:
 
 def _say_price(r: Any) -> str:
     return (
-        f"price of a {_name(r)} row is {r['price']} ticks, want at least {_LEAST_PRICE[r['kind']]}"
+        f"price of a {_name(r)} row is {r['price']} ticks, want at least {_LEAST_PRICE[r['kind']]} "
+        "unless the instrument has negative_price (hft data import --negative-price)"
     )
 
 
@@ -206,6 +207,13 @@ ROW_RULES: tuple[Rule, ...] = (
 )
 
 
+def row_rules(spec: InstrumentSpec | None, *, negative_price: bool = False) -> tuple[Rule, ...]:
+    """Rules for rows of an instrument, each by itself."""
+    if negative_price or (spec is not None and spec.negative_price):
+        return tuple(rule for rule in ROW_RULES if rule[0] != "price")
+    return ROW_RULES
+
+
 class Checker:
     """Checks a feed block by block; `report` sums up.
 
@@ -214,7 +222,7 @@ class Checker:
         sequence: `increasing` wants the `seq` of book rows, and that of prints, never to go back;
             `contiguous` wants one `seq` over all rows that rises by one a packet. Venues differ, so
             the default does not look.
-        negative_price: prices at or below zero are valid (spreads, some futures).
+        negative_price: prices at or below zero are valid, whatever `spec` says.
     """
 
     def __init__(
@@ -228,7 +236,7 @@ class Checker:
         self._where = f"{source}: " if source else (f"{spec.name}: " if spec else "")
         self._sequence = sequence
         self._by_orders: bool | None = None
-        self._rules = [r for r in ROW_RULES if not (negative_price and r[0] == "price")]
+        self._rules = row_rules(spec, negative_price=negative_price)
         self._found: dict[str, Finding] = {}
         self._rows = 0
         self._last_ts: dict[str, int] = {}

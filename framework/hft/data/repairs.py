@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hft.data.checks import ROW_RULES, Events, Mask, Report, as_events, check
+from hft.data.checks import Events, Mask, Report, Rule, as_events, check, row_rules
 from hft.data.reorder import Reorder
 from hft.errors import DataError
 from hft.types import SEEN_BY_BOTH, Flag, InstrumentSpec
@@ -38,7 +38,7 @@ def repair(
     (importing.py).
     """
     as_events(events)
-    kept, counts = _drop_invalid(events, negative_price=negative_price)
+    kept, counts = _drop_invalid(events, row_rules(spec, negative_price=negative_price))
     if (np.diff(kept["ts_recv"][kept["flags"] & Flag.SEEN_BY_US != 0]) < 0).any():
         kept = unsplit(kept)
         counts["rows sorted by ts_recv"] = int(np.count_nonzero(np.diff(kept["ts_recv"]) < 0))
@@ -51,12 +51,10 @@ def repair(
     return kept, report
 
 
-def _drop_invalid(events: Events, *, negative_price: bool) -> tuple[Events, dict[str, int]]:
+def _drop_invalid(events: Events, rules: tuple[Rule, ...]) -> tuple[Events, dict[str, int]]:
     counts: dict[str, int] = {}
     bad = np.zeros(len(events), bool)
-    for rule, bad_of, _ in ROW_RULES:
-        if rule == "price" and negative_price:
-            continue
+    for rule, bad_of, _ in rules:
         mask = bad_of(events) & ~bad
         if mask.any():
             counts[f"rows dropped: {rule}"] = int(np.count_nonzero(mask))

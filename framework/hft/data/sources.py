@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date as Day
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ FORMATS = {
 """Name of a format to the module that reads it: one with `open_files(request) -> [Source, ...]`,
 whose docstring begins with a line for `hft data formats` (docs/adding-an-importer.md)."""
 
+MAPPED = ("csv", "parquet")
+"""Formats that need `columns`."""
+
+DATELESS = ("itch", "lobster", "shanghai")
+"""Formats with files that hold times of day alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -40,6 +47,8 @@ class Request:
     """Fields of InstrumentSpec that were given."""
     columns: Path | None = None
     """The map of a `csv` or `parquet` file."""
+    date: Day | None = None
+    """Day of files that hold times of day alone, whatever their names say."""
     repair: bool = False
     """Mend and count instead of refusing."""
 
@@ -81,6 +90,7 @@ def open_sources(
     *,
     facts: dict[str, Any] | None = None,
     columns: Path | None = None,
+    date: Day | None = None,
     repair: bool = False,
 ) -> list[Source]:
     """Open files to be imported, one source an instrument or file, as the format has it.
@@ -90,13 +100,18 @@ def open_sources(
         paths: the files.
         facts: fields of InstrumentSpec; what a format knows or infers need not be given.
         columns: the map of `csv` and `parquet`.
+        date: day of files that hold times of day alone, whatever their names say.
         repair: mend and count instead of refusing.
     """
     if form not in FORMATS:
         raise ConfigError(f"format is {form!r}, want one of {', '.join(sorted(FORMATS))}")
+    for option, given, mine in (("--map", columns, MAPPED), ("--date", date, DATELESS)):
+        if given is not None and form not in mine:
+            raise ConfigError(f"{option} is for {', '.join(mine)}; {form} files have no use for it")
     known = {name: value for name, value in (facts or {}).items() if value not in (None, "")}
     adapter = import_module(FORMATS[form])
-    sources: list[Source] = adapter.open_files(Request(form, paths, known, columns, repair))
+    request = Request(form, paths, known, columns, date, repair)
+    sources: list[Source] = adapter.open_files(request)
     if not sources:
         raise DataError(f"{', '.join(map(str, paths))}: nothing in it to import as {form}")
     return sources
