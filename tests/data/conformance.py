@@ -257,7 +257,7 @@ def _table(form: str) -> Callable[[Path, int], Written]:
         if form == "csv":
             _csv(path, columns)
         else:
-            pl.DataFrame(columns).write_parquet(path, row_group_size=1000)
+            pl.DataFrame(columns).write_parquet(path, row_group_size=5000)
         return f.written([path], folder / "map.toml")
 
     return write
@@ -564,7 +564,7 @@ def _shenzhen(form: str) -> Callable[[Path, int], Written]:
                 columns[f"{side}OrderQty{at}" if csv else f"{side}{at}OrderQty"] = lots * 1.0
         path = folder / f"snapshots.{form}"
         frame = pl.DataFrame(columns)
-        frame.write_csv(path) if csv else frame.write_parquet(path, row_group_size=10_000)
+        frame.write_csv(path) if csv else frame.write_parquet(path, row_group_size=3000)
         return q.written(path)
 
     return write
@@ -701,19 +701,21 @@ def _bitstamp(form: str) -> Callable[[Path, int], Written]:
 
 def _tardis(folder: Path, rows: int) -> Written:
     """Trades and quotes of one instrument, a file each."""
-    n = max(rows // 3, 1)
+    n = max(rows // 2, 2)
     o = orders(n)
     same = {"exchange": ["binance-futures"] * n, "symbol": ["XY"] * n, "timestamp": o.us}
     same |= {"local_timestamp": o.us + 900}
     taker = np.where(o.side > 0, "sell", "buy")
     trades = {"id": o.id, "side": taker, "price": o.ticks / 100, "amount": o.lots}
-    quotes_ = {"ask_amount": o.lots, "ask_price": o.ticks / 100 + 0.01}
-    quotes_ |= {"bid_price": o.ticks / 100, "bid_amount": o.left + 1}
+    ((bid, bid_lots),), ((ask, ask_lots),) = (side[:, :, :n] for side in quotes(2 * n, 1)[:2])
+    quotes_ = {"ask_amount": ask_lots, "ask_price": ask / 100}
+    quotes_ |= {"bid_price": bid / 100, "bid_amount": bid_lots}
     paths = [
         _csv(folder / "trades.csv", same | trades),
         _csv(folder / "quotes.csv", same | {"timestamp": o.us + 300} | quotes_),
     ]
-    return Written(paths, {Kind.TRADE: n, Kind.BBO: 2 * n}, int(o.lots.sum()))
+    kinds = {Kind.LEVEL: n + 1, Kind.SNAPSHOT_BEGIN: 1, Kind.SNAPSHOT_END: 1, Kind.TRADE: n}
+    return Written(paths, kinds, int(o.lots.sum()))
 
 
 def _tardis_book(folder: Path, rows: int) -> Written:
