@@ -86,13 +86,22 @@ def test_a_need_that_does_not_exist_is_named() -> None:
         run(Odd, rows(orders=True))
 
 
-def test_queues_of_a_feed_of_levels_cannot_be_read() -> None:
+def test_a_need_is_one_of_several_even_if_it_is_alone() -> None:
+    class Bare(Strategy):
+        needs = "L3"
+
+    with pytest.raises(StrategyError, match=r"Bare.needs is 'L3', want a tuple such as \('L3',\)"):
+        run(Bare, rows(orders=True))
+
+
+@pytest.mark.parametrize("orders", [False, True])
+def test_queues_that_were_not_asked_for_cannot_be_read(*, orders: bool) -> None:
     class Reads(Strategy):
         def on_book(self, book) -> None:
-            with pytest.raises(DataError, match=r'tells levels, not orders: say needs = \("L3",\)'):
+            with pytest.raises(DataError, match=r'keeps no orders: say needs = \("L3",\)'):
                 book.queue(BUY, 1)
 
-    assert run(Reads, rows(orders=False)).run.status == "complete"
+    assert run(Reads, rows(orders=orders)).run.status == "complete"
 
 
 def test_faults_of_a_feed_are_in_the_counters() -> None:

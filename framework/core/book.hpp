@@ -152,9 +152,7 @@ class Book {
       if (e.side != NO_SIDE && e.side != s) continue;
       Ladder& ladder = side(s);
       const std::int64_t last = e.ref_id == 1 ? e.price * s : kNoKey + 1;
-      if (OrderBook* orders = owned())
-        for (std::int64_t k = ladder.best(); k != kNoKey && k >= last; k = ladder.next(k))
-          orders->drop_level(s, k * s);
+      if (OrderBook* orders = owned()) orders->drop(s, last);
       if (e.ref_id != 1) {
         ladder.clear();
         continue;

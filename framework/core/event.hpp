@@ -8,9 +8,9 @@
 namespace hft {
 
 enum class Kind : std::uint8_t {
-  LEVEL = 1,  ///< L2: absolute size `qty` at `price`; 0 removes the level
-  CLEAR = 2,  ///< L2: drop a side (NO_SIDE: both); ref_id 1: only from the touch to `price`
-  SNAPSHOT_BEGIN = 3,  ///< L2: the book is rebuilt by the LEVEL rows that follow ...
+  LEVEL = 1,           ///< L2: absolute size `qty` at `price`; 0 removes the level
+  CLEAR = 2,           ///< drop a side (NO_SIDE: both); ref_id 1: only from the touch to `price`
+  SNAPSHOT_BEGIN = 3,  ///< the book is rebuilt by the LEVEL or ADD rows that follow ...
   SNAPSHOT_END = 4,    ///< ... until here
   TRADE = 5,           ///< a print that is no EXECUTE; side is the aggressor's
   BBO = 6,             ///< best level of one side, absolute

@@ -24,7 +24,6 @@ class IntMap {
     }
   }
   std::uint32_t value(std::size_t at) const noexcept { return entries_[at].value; }
-  void prefetch(std::int64_t key) const noexcept { __builtin_prefetch(&entries_[home(key)]); }
 
   /// Of a key that is not there.
   void insert(std::int64_t key, std::uint32_t value) {

@@ -158,6 +158,17 @@ TEST_CASE("a replace keeps the side, takes the new number and the new size") {
   CHECK(d.resting() == 0);
 }
 
+TEST_CASE("a cancel of no shares takes none, where a delete takes all") {
+  Decoder d(7, 0, 100);
+  read(d, add(7, 11, 'B', 5, 1'000'000));
+  CHECK(read(d, on_order('X', 7, 11, 0)).outcome == Outcome::NOTHING);
+  CHECK(d.resting() == 1);
+  const Read gone = read(d, on_order('D', 7, 11));
+  CHECK(gone.row.kind == Kind::CANCEL);
+  CHECK(gone.row.qty == 0);
+  CHECK(d.resting() == 0);
+}
+
 TEST_CASE("another stock's messages give nothing, system events concern all") {
   Decoder d(7, 0, 100);
   CHECK(read(d, add(8, 11, 'B', 1, 100)).outcome == Outcome::NOTHING);

@@ -183,3 +183,85 @@ TEST_CASE("no id is mistaken for an empty place of the table") {
   CHECK(book.orders()->size() == 0);
   CHECK(book.orders()->faults().unknown_id == 1);
 }
+
+namespace {
+
+/// Any row of a feed of orders: sometimes a side is cleared or the book is told anew.
+Event any_row(std::uint64_t seed, std::uint64_t step, std::int64_t ids, Ticks prices) {
+  const std::uint64_t draw = draw_bits(seed, 8, 0, step) % 100;
+  if (draw > 2) return random_row(seed, step, ids, prices);
+  if (draw == 0) return row(Kind::SNAPSHOT_BEGIN, NO_SIDE, 0, 0, 0);
+  const Event any = random_row(seed, step, ids, prices);
+  return row(Kind::CLEAR, step % 3 ? int{any.side} : 0, any.price, 0, 0, draw == 1);
+}
+
+struct Reader {
+  Book* book;
+  Book alone;  // of the same rows, with orders of its own
+  std::size_t at = 0;
+};
+
+void read(Reader& reader, const Event& e, Ticks prices) {
+  reader.book->apply(e);
+  reader.alone.apply(e);
+  ++reader.at;
+  for (const int side : {BUY, SELL})
+    for (Ticks price = 1'000; price < 1'000 + prices; ++price)
+      REQUIRE(reader.book->lots_at(side, price) == reader.alone.lots_at(side, price));
+  if (!is_order(e.kind)) return;
+  const auto shared = reader.book->changes(), own = reader.alone.changes();
+  REQUIRE(shared.size() == own.size());
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    REQUIRE(shared[i].key == own[i].key);
+    REQUIRE(shared[i].side == own[i].side);
+    REQUIRE(shared[i].before == own[i].before);
+    REQUIRE(shared[i].after == own[i].after);
+    REQUIRE(shared[i].gone == own[i].gone);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("two books that share their orders equal two that do not, whoever reads first") {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::int64_t ids = seed % 2 ? 30 : 1'000;
+    const Ticks prices = 12;
+    const std::size_t most_apart = seed < 4 ? 4 : 3'000;  // far apart: what waits outgrows its ring
+    std::vector<Event> rows;
+    for (std::uint64_t step = 0; step < 5'000; ++step)
+      rows.push_back(any_row(seed, step, ids, prices));
+    Book venue, ours;
+    venue.lead(ours);
+    Reader readers[] = {{&venue, {}}, {&ours, {}}};
+    for (std::uint64_t turn = 0; readers[0].at + readers[1].at < 2 * rows.size(); ++turn) {
+      Reader& reader = readers[draw_bits(seed, 9, 0, turn) % 2];
+      const std::size_t other = readers[&reader == readers].at;
+      for (std::uint64_t n = draw_bits(seed, 10, 0, turn) % most_apart;
+           n > 0 && reader.at < std::min(rows.size(), other + most_apart); --n)
+        read(reader, rows[reader.at], prices);
+      if (readers[0].at < readers[1].at) continue;
+      REQUIRE(venue.orders()->size() ==
+              (readers[0].alone.orders() ? readers[0].alone.orders()->size() : 0));
+    }
+    CHECK(venue.waiting() == 0);
+    for (const Reader& reader : readers) {
+      CHECK(reader.book->faults()->unknown_id == reader.alone.faults()->unknown_id);
+      CHECK(reader.book->faults()->reused_id == reader.alone.faults()->reused_id);
+      CHECK(reader.book->faults()->overfill == reader.alone.faults()->overfill);
+    }
+  }
+}
+
+TEST_CASE("a table of levels that was large once serves few levels again") {
+  Book book;
+  for (std::int64_t id = 1; id <= 5'000; ++id) book.apply(row(Kind::ADD, BUY, 10'000 - id, 1, id));
+  book.apply(row(Kind::CLEAR, BUY, 0, 0, 0));
+  for (std::int64_t id = 1; id <= 20'000; ++id) {
+    book.apply(row(Kind::ADD, id % 2 ? BUY : SELL, 50'000 + id, 1, id));
+    book.apply(row(Kind::CANCEL, 0, 0, 0, id - 3));
+  }
+  CHECK(book.orders()->size() == 3);
+  CHECK(book.orders()->orders_at(BUY, 69'999) == 1);
+  CHECK(book.orders()->orders_at(SELL, 70'000) == 1);
+  CHECK(book.bid() == 69'999);
+}

@@ -108,3 +108,32 @@ def test_a_snapshot_and_a_clear_drop_the_orders() -> None:
     book.feed(rows((Kind.SNAPSHOT_END, 0, 0, 0, 0, 0)))
     assert (book.state, book.live_orders, book.faults["reused_id"]) == ("LIVE", 1, 0)
     assert book.levels(BUY, 5).tolist() == [[99, 5, 1]]
+
+
+def test_what_one_side_sees_moves_the_levels_of_that_side_alone() -> None:
+    told = rows(
+        (Kind.ADD, BUY, 100, 10, 1, 0),
+        (Kind.CANCEL, BUY, 100, 4, 1, 0),
+        (Kind.CLEAR, 0, 0, 0, 0, 0),
+        (Kind.ADD, BUY, 99, 5, 2, 0),
+    )
+    venue, ours = told[1:].copy(), told[1:].copy()
+    venue["flags"] = Flag.SEEN_BY_VENUE | Flag.LAST
+    ours["flags"] = Flag.SEEN_BY_US | Flag.LAST
+    levels = np.concatenate(list(levels_of([told[:1], venue, ours])))
+    for seen in (Flag.SEEN_BY_VENUE, Flag.SEEN_BY_US):
+        mine = levels[levels["flags"] & seen > 0]
+        assert mine[["kind", "price", "qty"]].tolist() == [
+            (Kind.LEVEL, 100, 10),
+            (Kind.LEVEL, 100, 6),
+            (Kind.CLEAR, 0, 0),
+            (Kind.LEVEL, 99, 5),
+        ]
+
+
+def test_a_level_that_an_inferred_cancel_empties_is_gone_not_out_of_view() -> None:
+    orders = rows((Kind.ADD, BUY, 100, 10, 1, 0), (Kind.CANCEL, BUY, 100, 0, 1, 0))
+    orders["flags"] |= np.uint16(Flag.UNCERTAIN)
+    (level,) = np.concatenate(list(levels_of([orders])))[1:]
+    assert (level["kind"], level["qty"]) == (Kind.LEVEL, 0)
+    assert not level["flags"] & Flag.UNCERTAIN

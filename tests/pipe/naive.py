@@ -406,7 +406,7 @@ class Naive:
             if through:
                 reached = o.leaves if x.rules.through == "full" else max(qty - shared, 0)
             else:
-                front = o.ahead - (qty - shared)
+                front = o.ahead - max(qty - shared, 0)
                 o.traded, o.traded_ts = o.traded + qty, ts
                 o.ahead = max(front, 0.0)
                 reached = math.floor(-front + 0.5) if front < 0 else 0

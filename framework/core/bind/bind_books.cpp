@@ -93,7 +93,8 @@ class LevelStream {
     const auto seen = static_cast<std::uint16_t>(e.flags & (SEEN_BY_VENUE | SEEN_BY_US));
     e.flags &= static_cast<std::uint16_t>(~LAST);
     if (!is_order(e.kind)) {
-      for (Book* b : {&venue_, &ours_}) b->apply(e);
+      if (seen & SEEN_BY_VENUE) venue_.apply(e);
+      if (seen & SEEN_BY_US) ours_.apply(e);
       packet_.push_back(e);
       packet_.back().flags &= static_cast<std::uint16_t>(~NO_CHANGE);
       return;
@@ -115,7 +116,8 @@ class LevelStream {
     out.push_back(trade);
   }
 
-  /// One row a level, however often the order's row changed it.
+  /// One row a level, however often the order's row changed it. An inferred row infers the level
+  /// too, but what it empties is gone: UNCERTAIN would say that it is only out of view.
   static void change(Book& book, const Event& e, std::uint16_t seen, std::vector<Event>& out) {
     const auto changes = book.apply_order(e);
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -129,6 +131,7 @@ class LevelStream {
       level.qty = c.after;
       level.order_id = level.ref_id = 0;
       level.flags = static_cast<std::uint16_t>((e.flags | seen) & ~(NO_PRINT | NO_CHANGE));
+      if (level.qty == 0) level.flags &= static_cast<std::uint16_t>(~UNCERTAIN);
       out.push_back(level);
     }
   }

@@ -38,8 +38,8 @@ const OrderBook& orders_of(const BookView& v) {
   const OrderBook* orders = readable(v).orders();
   if (orders == nullptr)
     raise_error("DataError",
-                "the feed of " + v.market->inst.name() +
-                    " tells levels, not orders: say needs = (\"L3\",) in the strategy");
+                "our book of " + v.market->inst.name() +
+                    " keeps no orders: say needs = (\"L3\",) in the strategy, for a feed of them");
   return *orders;
 }
 

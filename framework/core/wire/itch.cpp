@@ -106,8 +106,8 @@ Outcome Decoder::decode(const std::uint8_t* m, std::size_t size, std::int64_t se
     case 'E':
     case 'C':
       return execute(m, row);
-    case 'X':
-      return cancel(m, u32(m, 19), row);
+    case 'X':  // of a row, 0 lots would be all that is left
+      return u32(m, 19) == 0 ? Outcome::NOTHING : cancel(m, u32(m, 19), row);
     case 'D':
       return cancel(m, 0, row);
     case 'U':
