@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import signal
@@ -25,7 +26,7 @@ from hft.analysis.run_data import load, save
 from hft.data import Store
 from hft.data.days import end_of_trading
 from hft.data.synth import SynthConfig, synthesize
-from hft.engine import Outcome, prepare, replay_rows, run_once, run_with_variants
+from hft.engine import Outcome, backtest, prepare, replay_rows, run_once, run_with_variants
 from hft.errors import ConfigError, HftError
 from hft.run_folder import JOURNAL, checksums
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Trading
@@ -220,6 +221,21 @@ def test_what_another_process_cannot_have_is_refused_in_words(store: Path, taker
         run_with_variants(plan, jobs=2)
 
 
+def test_time_that_days_took_side_by_side_is_not_added_up(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "idle.py").write_text(
+        TAKER.replace("self.heard = 0", "import time; self.heard = 0; time.sleep(1)")
+    )
+    began = time.monotonic()
+    run = run_with_variants(flat(tmp_path / "idle.py", store), jobs=3).run
+    assert 1.0 < run.wall_s < time.monotonic() - began
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, "2", True])
+def test_jobs_are_a_number_from_1(store: Path, taker: Path, jobs: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"jobs is {jobs!r}, want a whole number from 1"):
+        backtest(taker, store, jobs=jobs)
+
+
 def test_arrays_and_synthetic_markets_have_days_too(taker: Path) -> None:
     rows = [day_rows(day, seed) for seed, day in enumerate(DAYS)]
     whole = np.concatenate([part for part, _ in rows])
@@ -362,6 +378,45 @@ def test_a_worker_that_is_killed_ends_the_run_in_words(store: Path, tmp_path: Pa
         run_with_variants(flat(tmp_path / "killed.py", store), jobs=2)
 
 
+def test_ctrl_c_between_two_days_keeps_those_before(store: Path, taker: Path) -> None:
+    plan = flat(taker, store)
+    (feed,) = plan.feeds
+
+    def end(day: str) -> int:
+        if day == DAYS[1]:
+            raise KeyboardInterrupt
+        return feed.days.end(day)
+
+    days = dataclasses.replace(feed.days, end=end)
+    run = run_once(dataclasses.replace(plan, feeds=[dataclasses.replace(feed, days=days)])).run
+    assert run.status == "interrupted"
+    assert run.ts_end < int(np.datetime64(DAYS[1], "ns").astype(int))
+    assert run.notes == [f"2 of 3 days were begun; the last is {DAYS[1]}."]
+
+
+def test_workers_whose_parent_is_killed_end_without_a_word(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    arguments = ("backtest", str(tmp_path / "slow.py"), "--data", str(store), "--jobs", "2")
+    arguments += ("--set", "engine.overnight=flatten", "--out", str(tmp_path / "runs"))
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from hft.cli.main import main; main()", *arguments],
+            stderr=err,
+            env=os.environ | {"SLEEP_S": "0.05"},
+        )
+        while not (workers := children(process.pid)):
+            time.sleep(0.1)
+        time.sleep(2.0)
+        process.kill()
+        process.wait()
+    for _ in range(100):
+        if not any(Path(f"/proc/{pid}").exists() for pid in workers):
+            break
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert "Traceback" not in (tmp_path / "err").read_text()
+
+
 # ---- the end of trading
 
 
@@ -385,10 +440,25 @@ def test_a_time_range_cuts_the_day_and_its_end(store: Path, taker: Path) -> None
     plan = flat(taker, store, **{"data.end": f"{DAYS[0]}T00:00:15"})
     end = np.datetime64(f"{DAYS[0]}T00:00:15", "ns").astype(int)
     assert plan.feeds[0].days.names() == [DAYS[0]]
-    assert plan.feeds[0].days.end(DAYS[0]) == end - 1
+    rows = Store(store).read(NAME, DAYS[0], end)
+    assert plan.feeds[0].days.end(DAYS[0]) == int(rows["ts_recv"].max())
     run = run_once(plan).run
     assert run.ts_end < end + SECOND
     assert run.fills["position"][-1] == 0
+
+
+def test_a_range_that_ends_in_a_break_ends_with_the_last_row(tmp_path: Path, taker: Path) -> None:
+    rows, spec = day_rows(DAYS[0], 1)
+    rows = rows[rows["kind"] != Kind.STATUS]
+    late = rows.copy()
+    for clock in ("ts_event", "ts_recv"):
+        late[clock] += 3600 * SECOND
+    Store(tmp_path / "s").write(np.concatenate([rows, late]), spec)
+    plan = flat(taker, tmp_path / "s", **{"data.end": f"{DAYS[0]}T00:20"})
+    assert plan.feeds[0].days.end(DAYS[0]) == int(rows["ts_recv"][-1])
+    run = run_once(plan).run
+    assert run.fills["position"][-1] == 0
+    assert run.notes == []
 
 
 def test_an_end_before_the_first_row_lets_nothing_through(store: Path, taker: Path) -> None:

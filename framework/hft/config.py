@@ -13,6 +13,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -169,7 +170,8 @@ def load_recipe(path: Path) -> dict[str, Any]:
         ConfigError: absent, not TOML.
     """
     try:
-        return tomllib.loads(path.read_text())
+        tables: dict[str, Any] = _plain(tomllib.loads(path.read_text()))
+        return tables
     except FileNotFoundError:
         raise ConfigError(f"no recipe at {path}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -276,14 +278,32 @@ def set_key(tables: dict[str, Any], assignment: str) -> None:
     Raises:
         ConfigError: there is no `=`, or the path runs through a value.
     """
+    key, value = parse_setting(assignment)
+    set_value(tables, key, value)
+
+
+def parse_setting(assignment: str) -> tuple[str, Any]:
+    """`key=value` taken apart; the value is TOML, or else a bare string.
+
+    Raises:
+        ConfigError: there is no `=`.
+    """
     key, sep, text = assignment.partition("=")
     if not sep or not key.strip():
         raise ConfigError(f"--set wants key=value, was {assignment!r}")
     try:
-        value = tomllib.loads(f"v = {text}")["v"]
+        return key.strip(), _plain(tomllib.loads(f"v = {text}")["v"])
     except tomllib.TOMLDecodeError:
-        value = text.strip()
-    set_value(tables, key.strip(), value)
+        return key.strip(), text.strip()
+
+
+def _plain(value: Any) -> Any:
+    """TOML with dates as text: nobody quotes them."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def set_value(tables: dict[str, Any], key: str, value: Any) -> None:

@@ -43,14 +43,19 @@ def days_of(plan: Plan) -> list[str]:
 
 def run_apart(plan: Plan, tick: Tick | None = None) -> Outcome:
     """Every day in turn, up to one that fails or is interrupted, as one outcome."""
-    days, done, rows = days_of(plan), [], 0
+    days, rows = days_of(plan), 0
+    done: list[Outcome | HftError | None] = []
     for number, day in enumerate(days):
 
         def part(here: int, share: float, number: int = number, before: int = rows) -> None:
             assert tick is not None
             tick(before + here, (number + share) / len(days))
 
-        result = run_day(plan, day, part if tick else None)
+        try:
+            result = run_day(plan, day, part if tick else None)
+        except KeyboardInterrupt:  # before its first row, or after its last
+            done.append(None)
+            break
         done.append(result)
         if not isinstance(result, HftError):
             rows += result.run.rows

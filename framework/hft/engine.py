@@ -188,6 +188,8 @@ def assemble(
 
 def _needs(cls: type[Strategy], sources: list[SourcePlan]) -> dict[str, str]:
     """What a feed must tell, each with what needs it."""
+    if isinstance(cls.needs, str):
+        raise StrategyError(f"{cls.__name__}.needs is {cls.needs!r}, want a tuple such as ('L3',)")
     needs: dict[str, str] = {}
     for source in sources:
         needs |= {n: f"feature {name!r}" for n, name in source.features.needs.items()}
@@ -303,6 +305,8 @@ def run_with_variants(
     """
     from hft.parallel import run_plans
 
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise ConfigError(f"jobs is {jobs!r}, want a whole number from 1")
     plans = {MAIN: plan} | _variants(plan, placebo=placebo, sweep=sweep)
     outcomes = run_plans(plans, jobs, progress) if jobs > 1 else _in_turn(plans, progress)
     outcome = outcomes.pop(MAIN)

@@ -7,6 +7,7 @@ imports anew, and the resolved recipe.
 from __future__ import annotations
 
 import dataclasses
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,13 +44,22 @@ def run_plans(
     """
     tasks = [task for name, plan in plans.items() for task in _tasks(name, plan)]
     main = next(iter(plans))
+    began = took_s = time.perf_counter()
+
+    def told(number: int, result: Any) -> bool:
+        nonlocal took_s
+        if tasks[number].name != main:
+            return True
+        took_s = time.perf_counter() - began
+        return _whole(result)
+
     with progress(f"{main}, {jobs} jobs") if progress else nullcontext() as tick:
         results = workers.run_tasks(
             "hft.parallel:work",
             tasks,
             jobs,
             tick=tick,
-            done=lambda number, result: tasks[number].name != main or _whole(result),
+            done=told,
         )
     for result in results.done.values():
         if isinstance(result, workers.Failure) and not isinstance(result.error, HftError):
@@ -63,6 +73,8 @@ def run_plans(
         outcomes[name] = _outcome(days, mine)
         if outcomes[main].run.status != "complete":
             break
+    run = dataclasses.replace(outcomes[main].run, wall_s=took_s)  # of days side by side, no sum
+    outcomes[main] = dataclasses.replace(outcomes[main], run=run)
     return outcomes
 
 

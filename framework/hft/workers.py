@@ -290,8 +290,9 @@ def serve(level: int, as_json: bool) -> None:  # noqa: FBT001 - called from text
 
     signal.signal(signal.SIGINT, cut)
     threading.Thread(target=_obey, args=(source, link, tasks), daemon=True).start()
-    while (message := tasks.get()) is not None:
-        _send(out, ("done", _done(message, link)))
+    with suppress(BrokenPipeError):  # the parent is gone
+        while (message := tasks.get()) is not None:
+            _send(out, ("done", _done(message, link)))
     os._exit(0)  # the thread above may still wait for input
 
 

@@ -79,6 +79,15 @@ def test_a_hole_breaks_the_line() -> None:
     assert path[1].count("M") == 2
 
 
+def test_times_of_several_days_have_dates() -> None:
+    day = 86_400 * 10**9
+    first = int(np.datetime64("2024-03-04T21:00", "ns").astype(int))
+    told = [text for _, text in svg.time_ticks(first, first + 6 * day // 10)]
+    assert told == ["21:00", "03-05", "03:00", "06:00", "09:00"]
+    told = [text for _, text in svg.time_ticks(first + day // 8, first + day // 2)]
+    assert told == ["00:00", "02:00", "04:00", "06:00", "08:00"]
+
+
 def test_ticks_are_round() -> None:
     assert svg.nice_ticks(0.0, 10.0) == ([0.0, 2.0, 4.0, 6.0, 8.0, 10.0], 2.0)
     values, _ = svg.nice_ticks(-0.31, 0.17)

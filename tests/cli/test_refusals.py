@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hft.cli.main import cli
+from hft.engine import prepare
 from hft.errors import HftError
 
 STRATEGY = "strategies/join_bid.py"
@@ -163,3 +164,13 @@ def test_other_commands_refuse_in_one_line(
 )
 def test_usage_errors_end_with_2(folder: Path, args: list[str]) -> None:
     assert CliRunner().invoke(cli, args).exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["2024-01-01T00:00:02", "'2024-01-01T00:00:02'"])
+def test_a_date_of_a_recipe_may_stand_without_quotes(folder: Path, text: str) -> None:
+    (folder / "dated.toml").write_text(f"[data.synth]\nstart = {text}\n")
+    for dated in (
+        prepare(folder / STRATEGY, recipe=folder / "dated.toml"),
+        prepare(folder / STRATEGY, assignments=(f"data.synth.start={text}",)),
+    ):
+        assert dated.recipe.data.synth.start == "2024-01-01T00:00:02"

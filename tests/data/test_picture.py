@@ -13,8 +13,8 @@ from hft.cli.main import cli
 from hft.data import Store
 from hft.data.books import NO_PRICE, BookStream
 from hft.data.course import DEPTH_LEVELS, MOST_STEPS, SECOND_NS, Course, merged
-from hft.data.info import describe
-from hft.data.picture import panels_of, sparklines, with_holes
+from hft.data.info import describe, figures
+from hft.data.picture import panels_of, span_name, sparklines, with_holes
 from hft.data.synth import SynthConfig, synthesize
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Trading
 
@@ -98,6 +98,18 @@ def test_steps_grow_with_the_day_and_hold_every_row() -> None:
     assert (np.diff(steps["ts"]) == width_s * SECOND_NS).all()
 
 
+def test_steps_of_many_years_are_longer_than_a_day() -> None:
+    rows = quiet(
+        np.arange(0, 4_000 * 86_400, 86_400),
+        (Kind.LEVEL, 1, 99, 5, 0),
+        (Kind.LEVEL, -1, 101, 5, 0),
+    )
+    steps, width_s = followed(rows, 100).steps()
+    assert width_s == 4 * 86_400
+    assert steps["rows"].sum() == len(rows)
+    assert span_name(width_s) == "in 4 days"
+
+
 def test_no_mid_from_a_crossed_or_broken_book() -> None:
     t = Trading
     rows = quiet(
@@ -177,6 +189,23 @@ def test_a_picture_needs_a_name_that_says_its_form(tmp_path: Path, feed, spec) -
     assert "a picture is a .svg or .html file, day.png is .png" in str(done.exception)
     more = ["--picture", "day.svg", "--no-book"]
     assert CliRunner().invoke(cli, ["data", "info", str(tmp_path / "s"), *more]).exit_code == 2
+
+
+def test_days_and_times_are_those_of_the_range(tmp_path: Path, feed, spec) -> None:
+    store = Store(tmp_path / "s")
+    store.write(feed, spec)
+    assert len(store.days(spec.name)) == 2
+    info = describe(store, spec.name, "2024-08-09")
+    assert info.days == ["2024-08-09"]
+    assert list(info.imported) == ["2024-08-09"]
+    none = dict(figures(describe(store, spec.name, "2030-01-01")))
+    assert none["days"] == "none"
+    assert none["first, last"] == "no rows"
+    path = tmp_path / "x.svg"
+    command = ["data", "info", str(store.path), "--from", "2030-01-01", "--picture", str(path)]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    assert "1970" not in path.read_text()
+    assert "no rows" in path.read_text()
 
 
 def test_nothing_to_draw_is_no_error(tmp_path: Path) -> None:

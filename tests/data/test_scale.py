@@ -171,6 +171,39 @@ def test_scan_gives_the_same_rows_and_helpers(many, feed, spec) -> None:
     assert many.scan(spec.name, "2030-01-01").collect().height == 0
 
 
+def test_a_store_may_lie_in_a_folder_with_brackets_in_its_name(tmp_path: Path, feed, spec) -> None:
+    store = Store(tmp_path / "mine[1]*")
+    store.write(feed, spec)
+    assert store.scan(spec.name).collect().height == len(feed)
+
+
+def test_columns_may_stand_in_any_order(tmp_path: Path, feed, spec) -> None:
+    """Statistics are found by name: by place, a part would be left out without a word."""
+    import pyarrow.parquet as pq
+
+    order = ["seq", "qty", "flags", *(n for n in EVENT.names if n not in ("seq", "qty", "flags"))]
+    path = tmp_path / "mine.parquet"
+    pq.write_table(forms.to_table(feed).select(order), path, row_group_size=25)
+    middle = int(feed["ts_recv"][200])
+    late = np.concatenate(list(forms.parquet_chunks(path, start=middle)))
+    assert (late["ts_recv"] >= middle).sum() == (feed["ts_recv"] >= middle).sum()
+    assert len(late) < len(feed)
+    prints = np.concatenate(list(forms.parquet_chunks(path, kinds=frozenset({int(Kind.TRADE)}))))
+    assert (prints["kind"] == Kind.TRADE).sum() == (feed["kind"] == Kind.TRADE).sum()
+    order.insert(EVENT.names.index("kind"), order.pop(order.index("instrument")))
+    pq.write_table(forms.to_table(feed).select(order), path)
+    assert open_data(path, spec).kinds(spec.name) == {
+        Kind(kind).name for kind in np.unique(feed["kind"])
+    }
+
+
+def test_a_time_of_a_row_is_a_time(many, feed, spec) -> None:
+    ts = feed["ts_recv"][200]
+    assert many.read(spec.name, ts)["ts_recv"].min() == ts
+    with pytest.raises(ConfigError, match=r"1\.5 is no time: want ns since the epoch or ISO text"):
+        many.read(spec.name, 1.5)
+
+
 def test_days_of_another_tick_are_not_scanned_together(tmp_path: Path, feed, spec) -> None:
     store = Store(tmp_path / "s")
     store.write(feed[:30], spec)
@@ -284,6 +317,20 @@ def test_a_day_that_another_process_wrote_meanwhile_is_refused(tmp_path: Path, f
         write_beside(store, late, feed[30:60], spec, append=True)
     assert len(store.read(spec.name)) == 60
     assert [p.name for p in store.path.rglob("*") if p.is_file()] == ["events.parquet"]
+
+
+def test_ctrl_c_while_a_file_is_begun_leaves_nothing(
+    tmp_path: Path, feed, spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cut(forms.ParquetForm):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("hft.data.writing.ParquetForm", Cut)
+    with pytest.raises(KeyboardInterrupt):
+        Store(tmp_path / "s").write(feed, spec)
+    assert list(tmp_path.iterdir()) == []
 
 
 def write_beside(store: Store, mine, others, spec, **options) -> None:

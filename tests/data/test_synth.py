@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hft import _core
 from hft.analysis.records import Reason, Tif
 from hft.data.checks import check
+from hft.data.sources import write_synthetic
 from hft.data.store import Store
 from hft.data.synth import SIM_REPORT, SynthConfig, synthesize, synthesize_chunks
 from hft.errors import ConfigError
@@ -102,6 +103,16 @@ def test_progress_goes_from_nothing_to_all() -> None:
 def test_a_wrong_config_is_named(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         next(synthesize_chunks(msgspec.structs.replace(SHORT, **wrong)))
+
+
+@pytest.mark.parametrize("symbols", ["A,B", '["A","B"]', "['A', 'B']"])
+def test_settings_are_written_as_in_a_recipe(tmp_path: Path, symbols: str) -> None:
+    settings = [f"symbols={symbols}", "duration_s=1", "start=2024-03-04", "tick = 0.5"]
+    rows = write_synthetic(tmp_path / "s", settings)
+    assert list(rows) == ["A.SIM", "B.SIM"]
+    assert Store(tmp_path / "s").days("B.SIM") == ["2024-03-04"]
+    with pytest.raises(ConfigError, match=r"--set wants key=value, was 'seed'"):
+        write_synthetic(tmp_path / "s", ["seed"])
 
 
 class Desk:

@@ -22,6 +22,7 @@ from hft.analysis.units import NS_PER_S, duration
 Float = NDArray[np.floating[Any]]
 Shape = Literal["circle", "up", "down", "up-open", "down-open"]
 
+DAY_NS = 86_400 * NS_PER_S
 MAX_POINTS = 2_000
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 640, 78, 24, 10, 40
 
@@ -253,7 +254,7 @@ class _Plot:
         if self.axes.x == "named":
             return [(float(i), name) for i, name in enumerate(self.axes.names)]
         if self.axes.x == "time":
-            return _time_ticks(self.x0, self.x1)
+            return time_ticks(self.x0, self.x1)
         if self.logarithmic:
             powers = range(math.floor(self.x0), math.ceil(self.x1) + 1)
             wide = self.x1 - self.x0 > 3
@@ -311,21 +312,24 @@ def _mark(shape: Shape, x: float, y: float, tone: str, text: str) -> str:
     return f'<path class="mark{hollow} {tone}" d="{path}">{title}</path>'
 
 
-def _time_ticks(low: float, high: float) -> list[tuple[float, str]]:
+def time_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Round times from `low` to `high` [ns] and what is written at them."""
     seconds = (high - low) / NS_PER_S
     step_s = next((s for s in _TIME_STEPS_S if s >= seconds / 6), _TIME_STEPS_S[-1])
     step = int(step_s * NS_PER_S)
-    write = _time_writer(step_s)
+    write = _time_writer(step_s, several_days=low // DAY_NS != high // DAY_NS)
     first = -(-int(low) // step)
     return [(float(i * step), write(i * step)) for i in range(first, int(high) // step + 1)]
 
 
-def _time_writer(step_s: float) -> Callable[[int], str]:
+def _time_writer(step_s: float, *, several_days: bool) -> Callable[[int], str]:
     form = "%Y-%m-%d" if step_s >= 86400 else "%H:%M" if step_s >= 60 else "%H:%M:%S"
     places = max(0, -math.floor(math.log10(step_s))) if step_s < 1 else 0
 
     def write(ts: int) -> str:
         seconds, ns = divmod(ts, NS_PER_S)
+        if several_days and step_s < 86400 and ts % DAY_NS == 0:
+            return f"{datetime.fromtimestamp(seconds, UTC):%m-%d}"
         text = f"{datetime.fromtimestamp(seconds, UTC):{form}}"
         return f"{text}.{ns:09d}"[: len(text) + 1 + places] if places else text
 

@@ -81,12 +81,12 @@ class Course:
             (int(all_steps["ts"][-1] - all_steps["ts"][0])) / SECOND_NS if len(all_steps) else 0
         )
         while len(all_steps) > MOST_STEPS or (width_s < 60 and span_s >= 60 * MINUTE_FROM_STEPS):
-            width_s = WIDTHS_S[WIDTHS_S.index(width_s) + 1]
+            width_s = _wider(width_s)
             all_steps = merged(all_steps, width_s)
         return all_steps, width_s
 
     def _coarsen(self) -> None:
-        self._width_s = WIDTHS_S[min(WIDTHS_S.index(self._width_s) + 1, len(WIDTHS_S) - 1)]
+        self._width_s = _wider(self._width_s)
         every = merged(np.concatenate([*self._done, self._open]), self._width_s)
         self._done, self._open = [every[:-1]], every[-1:]
 
@@ -119,6 +119,10 @@ class Course:
         self.crossed += int(np.count_nonzero(crossed))
         if self.first_crossed is None and crossed.any():
             self.first_crossed = int(touch["row"][crossed][0])
+
+
+def _wider(width_s: int) -> int:
+    return next((each for each in WIDTHS_S if each > width_s), 2 * width_s)
 
 
 def merged(steps: NDArray[Any], width_s: int) -> NDArray[Any]:

@@ -69,9 +69,14 @@ def stored_days(store: Store, name: str, start: Time, end: Time, rows: int) -> F
 
     def close(day: str) -> int:
         status = list(store.day_rows(name, day, first, last, kinds=["STATUS"]))
+        return end_of_trading(np.concatenate([np.empty(0, EVENT), *status]), last_row(day))
+
+    def last_row(day: str) -> int:
         seen = store.meta(name, day).ts_last
-        at = seen if last is None else min(seen, last - 1)
-        return end_of_trading(np.concatenate([np.empty(0, EVENT), *status]), at)
+        if last is None or seen < last:
+            return seen
+        times = store.day_rows(name, day, first, last, columns=["ts_recv"])
+        return max(int(rows["ts_recv"].max()) for rows in times)
 
     return FeedDays(
         names,

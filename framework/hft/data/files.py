@@ -223,9 +223,9 @@ def _parquet_kinds(path: Path) -> Iterator[NDArray[np.uint8]]:
     with _open_parquet(path) as file:
         _want_columns(file.schema_arrow, path)
         for group in range(file.num_row_groups):
-            stats = file.metadata.row_group(group).column(NAMES.index("kind")).statistics
-            if stats is not None and stats.has_min_max and stats.min == stats.max:
-                yield np.array([stats.min], np.uint8)
+            least, most = _range_of(file, group, "kind")
+            if least == most:
+                yield np.array([least], np.uint8)
             else:
                 yield file.read_row_group(group, columns=["kind"]).column(0).to_numpy()
 
@@ -310,7 +310,8 @@ def row_groups(
 
 
 def _range_of(file: Any, group: int, name: str) -> tuple[float, float]:
-    stats = file.metadata.row_group(group).column(NAMES.index(name)).statistics
+    place = file.schema_arrow.get_field_index(name)  # others' files may have another order
+    stats = file.metadata.row_group(group).column(place).statistics
     if stats is None or not stats.has_min_max:
         return -np.inf, np.inf
     return stats.min, stats.max

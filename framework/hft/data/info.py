@@ -14,6 +14,7 @@ from hft.data.course import Course
 from hft.data.exact import duration
 from hft.data.opening import FileData, MarketData
 from hft.data.store import Store, Time
+from hft.data.writing import DAY_NS, day_name
 from hft.types import Flag, InstrumentSpec, Kind
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Info:
 
     spec: InstrumentSpec
     days: list[str]
+    """Dates of the rows that were read."""
     rows: int = 0
     kinds: dict[str, int] = field(default_factory=dict)
     packets: int = 0
@@ -66,7 +68,8 @@ def describe(
         end: `ts_recv` to stop before.
         book: also follow the book: touch, depth and how they went.
     """
-    info = Info(spec=data.spec(name), days=data.days(name), imported=_imported(data, name))
+    info = Info(spec=data.spec(name), days=[])
+    days: set[int] = set()
     kinds = np.zeros(256, np.int64)
     latency, course, least = _Histogram(), Course(), np.iinfo(np.int64).max
     info.cannot_tell = data.cannot_tell(name, start, end)
@@ -74,6 +77,7 @@ def describe(
         info.ts_first = info.ts_first if info.rows else int(chunk["ts_recv"][0])
         info.ts_last = max(info.ts_last, int(chunk["ts_recv"].max()))
         info.rows += len(chunk)
+        days.update(np.unique(chunk["ts_recv"] // DAY_NS).tolist())
         seen = chunk["flags"] & (Flag.SEEN_BY_VENUE | Flag.SEEN_BY_US)
         ours = seen & Flag.SEEN_BY_US != 0
         info.split_rows += int(np.count_nonzero(seen != Flag.SEEN_BY_VENUE | Flag.SEEN_BY_US))
@@ -84,6 +88,8 @@ def describe(
         latency.add(delay)
         if book:
             course.feed(chunk)
+    info.days = [day_name(day) for day in sorted(days)]
+    info.imported = _imported(data, name, info.days)
     if info.rows:
         info.latency_ns = {"min": least, "p50": latency.at(0.50), "p99": latency.at(0.99)}
     info.kinds = {Kind(k).name: int(kinds[k]) for k in np.flatnonzero(kinds).tolist()}
@@ -94,9 +100,9 @@ def describe(
     return info
 
 
-def _imported(data: MarketData, name: str) -> dict[str, dict[str, Any]]:
+def _imported(data: MarketData, name: str, days: list[str]) -> dict[str, dict[str, Any]]:
     if isinstance(data, Store):
-        return {day: data.meta(name, day).imported for day in data.days(name)}
+        return {day: data.meta(name, day).imported for day in data.days(name) if day in days}
     if isinstance(data, FileData) and data.meta:
         return {str(data.path): data.meta.imported}
     return {}
@@ -197,10 +203,10 @@ def figures(info: Info) -> list[tuple[str, str]]:
     latency = ", ".join(f"{name} {duration(ns)}" for name, ns in info.latency_ns.items())
     rows = [
         ("tick, lot", f"{spec.tick:g}, {spec.lot:g} {spec.currency}".strip()),
-        ("days", f"{len(info.days)}: {', '.join(info.days[:3])}{' ...' * (len(info.days) > 3)}"),
+        ("days", _days(info.days)),
         ("rows", f"{info.rows:,} in {info.packets:,} packets; {rate}"),
         ("kinds", ", ".join(f"{name} {count:,}" for name, count in info.kinds.items())),
-        ("first, last", f"{_utc(info.ts_first)}, {_utc(info.ts_last)}"),
+        ("first, last", f"{_utc(info.ts_first)}, {_utc(info.ts_last)}" if info.rows else "no rows"),
         ("feed latency", latency or "no rows"),
         ("split by side", f"{info.split_rows:,} rows"),
         ("touch at the end", _touch(info)),
@@ -231,6 +237,12 @@ def _touch(info: Info) -> str:
     bid, bid_lots, ask, ask_lots = info.touch
     tick, lot = info.spec.tick, info.spec.lot
     return f"{bid * tick:.10g} x {bid_lots * lot:.8g} / {ask * tick:.10g} x {ask_lots * lot:.8g}"
+
+
+def _days(days: list[str]) -> str:
+    if len(days) > 3:
+        return f"{len(days)}: {days[0]} to {days[-1]}"
+    return f"{len(days)}: {', '.join(days)}" if days else "none"
 
 
 def _utc(ts: int) -> str:

@@ -55,6 +55,9 @@ def to_text(infos: list[Info], suffix: str) -> str:
 
 
 def _period(infos: list[Info]) -> str:
+    infos = [info for info in infos if info.rows]
+    if not infos:
+        return "no rows"
     bounds = min(i.ts_first for i in infos), max(i.ts_last for i in infos)
     first, last = (str(np.datetime64(ts // SECOND_NS, "s")).replace("T", " ") for ts in bounds)
     return f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
@@ -135,7 +138,10 @@ def span_name(width_s: int) -> str:
     names = {1: "a second", 60: "a minute", 3600: "an hour", 86_400: "a day"}
     if width_s in names:
         return names[width_s]
-    return f"in {width_s // 60} min" if width_s >= 60 else f"in {width_s} s"
+    for unit_s, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if width_s >= unit_s:
+            return f"in {width_s // unit_s} {unit}"
+    return f"in {width_s} s"
 
 
 def _page(infos: list[Info]) -> str:

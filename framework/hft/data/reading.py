@@ -98,7 +98,7 @@ def scan(
     import polars as pl
 
     partition = {"venue": pl.String, "symbol": pl.String, "date": pl.Date}
-    frame = pl.scan_parquet(paths, hive_partitioning=True, hive_schema=partition)
+    frame = pl.scan_parquet(paths, glob=False, hive_partitioning=True, hive_schema=partition)
     bounds = [pl.col("ts_recv") >= start] if start is not None else []
     bounds += [pl.col("ts_recv") < end] if end is not None else []
     bounds += [pl.col("kind").is_in(sorted(codes))] if codes is not None else []

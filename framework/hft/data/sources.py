@@ -129,7 +129,7 @@ def write_synthetic(
 
     Args:
         store: folder.
-        settings: `key=value` fields of SynthConfig; a list of symbols is split at commas.
+        settings: `key=value` fields of SynthConfig, as in a recipe; symbols may also be `A,B`.
         tick: told (rows, share done).
         raw: also write the memory-mapped form.
         overwrite: replace days that exist.
@@ -154,14 +154,14 @@ def write_synthetic(
 def _synth_config(settings: list[str]) -> Any:
     import msgspec
 
+    from hft.config import parse_setting
     from hft.data.synth import SynthConfig
 
     given: dict[str, Any] = {}
     for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {setting!r}: want KEY=VALUE")
-        given[key] = value.split(",") if key == "symbols" else value
+        key, value = parse_setting(setting)
+        listed = key == "symbols" and isinstance(value, str)
+        given[key] = value.split(",") if listed else value
     try:
         return msgspec.convert(given, SynthConfig, strict=False)
     except msgspec.ValidationError as error:

@@ -44,8 +44,12 @@ says else."""
 
 def instant(value: Time) -> int | None:
     """`value` in ns since the epoch."""
-    if value is None or isinstance(value, int):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if not isinstance(value, str):
+        raise ConfigError(f"{value!r} is no time: want ns since the epoch or ISO text")
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:

@@ -111,11 +111,12 @@ class Writer:
         if day != self._last_day:
             if self._written:
                 self._written[-1].close()
-            self._written.append(self._open(day_name(day)))
+            self._written.append(self._new(day_name(day)))  # Ctrl-C from here on leaves nothing
+            self._written[-1].open()
             self._last_day = day
         return self._written[-1]
 
-    def _open(self, day: str) -> _Day:
+    def _new(self, day: str) -> _Day:
         path = self._store.file(self._spec.name, day)
         old = None
         if path.exists() and not self._overwrite:
@@ -133,20 +134,27 @@ class _Day:
         self.path = path
         self._spec = spec
         self.old = old
-        self._made = _make_folders(path.parent)
-        _sweep(path.parent)
-        self._forms: list[tuple[Form, Path, Path]] = []
+        self._made: list[Path] = []
+        self._forms: list[Form] = []
+        self._names: list[tuple[Path, Path]] = []
+        """Where a form is written, and what it will be called."""
         self._hash, self._new_hash = RowHash(), RowHash()
         self._rows, self._first, self._last = 0, np.iinfo(np.int64).max, 0
         self._kinds = np.zeros(256, bool)
         self._split = 0
         self._waiting: list[Events] = []
         self._facts: dict[str, Any] = {}
-        for suffix, form_of in ((".parquet", ParquetForm), (".arrow", RawForm))[: 1 + raw]:
-            final = path.with_suffix(suffix)
+        for final in (path, path.with_suffix(".arrow"))[: 1 + raw]:
             unique = f"{os.getpid()}-{next(_number)}"  # a process may write a day twice at once
-            temporary = final.with_name(f".{final.name}.{unique}.tmp")
-            self._forms.append((_opened(form_of, temporary), temporary, final))
+            self._names.append((final.with_name(f".{final.name}.{unique}.tmp"), final))
+
+    def open(self) -> None:
+        """Make the folders and begin the files."""
+        _make_folders(self.path.parent, self._made)
+        _sweep(self.path.parent)
+        for temporary, final in self._names:
+            form_of = ParquetForm if final == self.path else RawForm
+            self._forms.append(_opened(form_of, temporary))
 
     def add(self, events: Events) -> None:
         if events["instrument"].any():
@@ -165,7 +173,7 @@ class _Day:
         self._split += int(np.count_nonzero(events["flags"] & SEEN_BY_BOTH != SEEN_BY_BOTH))
         self._first = min(self._first, int(events["ts_recv"].min()))
         self._last = max(self._last, int(events["ts_recv"].max()))
-        for form, _, _ in self._forms:
+        for form in self._forms:
             form.write(events)
 
     def close(self) -> None:
@@ -199,19 +207,20 @@ class _Day:
             kinds=files.kind_names(self._kinds),
             split_rows=self._split,
         )
-        for form, _, _ in self._forms:
+        for form in self._forms:
             form.finish(meta)
 
     def publish(self) -> None:
-        for _, temporary, final in self._forms:
+        for temporary, final in self._names:
             os.replace(temporary, final)
-        if len(self._forms) == 1:
+        if len(self._names) == 1:
             self.path.with_suffix(".arrow").unlink(missing_ok=True)  # of the day that was replaced
         files.sync(self.path.parent)
 
     def abandon(self) -> None:
-        for form, temporary, _ in self._forms:
+        for form in self._forms:
             form.abandon()
+        for temporary, _ in self._names:
             temporary.unlink(missing_ok=True)
         for folder in reversed(self._made):
             with suppress(OSError):  # others write into it
@@ -228,14 +237,15 @@ def merge(chunks: list[Events]) -> tuple[Events, dict[str, int]]:
     return in_order(rows[np.argsort(rows["ts_recv"], kind="stable")])
 
 
-def _make_folders(folder: Path) -> list[Path]:
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it; `made` gets those that were not there."""
     missing = []
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
     for path in reversed(missing):
+        made.append(path)
         path.mkdir(exist_ok=True)
-    return missing[::-1]
 
 
 def _opened(form_of: Callable[[Path], Form], path: Path) -> Form:
