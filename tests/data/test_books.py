@@ -131,6 +131,24 @@ def test_what_one_side_sees_moves_the_levels_of_that_side_alone() -> None:
         ]
 
 
+def test_a_packet_of_one_side_does_not_end_that_of_the_other() -> None:
+    told = rows(
+        (Kind.ADD, BUY, 100, 10, 1, 0),  # ours, the first of a packet
+        (Kind.CANCEL, BUY, 100, 0, 77, 0),  # the venue's, and changes nothing
+        (Kind.ADD, SELL, 105, 10, 2, 0),  # ours, the last of it
+        (Kind.ADD, BUY, 100, 10, 1, 0),
+    )
+    told["flags"] = [
+        Flag.SEEN_BY_US,
+        Flag.SEEN_BY_VENUE | Flag.LAST,
+        Flag.SEEN_BY_US | Flag.LAST,
+        Flag.SEEN_BY_VENUE | Flag.LAST,
+    ]
+    levels = np.concatenate(list(levels_of(np.array_split(told, 4))))
+    assert levels["price"].tolist() == [100, 105, 100]
+    assert (levels["flags"] & Flag.LAST > 0).tolist() == [False, True, True]
+
+
 def test_a_level_that_an_inferred_cancel_empties_is_gone_not_out_of_view() -> None:
     orders = rows((Kind.ADD, BUY, 100, 10, 1, 0), (Kind.CANCEL, BUY, 100, 0, 1, 0))
     orders["flags"] |= np.uint16(Flag.UNCERTAIN)

@@ -61,8 +61,8 @@ class BookStream {
 };
 
 /// Order-by-order rows told as levels. Where rows are seen by one side alone, the two books differ,
-/// and so do the levels they lead to. A packet is told when it ends: its last row may change
-/// nothing.
+/// and so do the levels they lead to. A packet is told when it ends, on both sides: its last row
+/// may change nothing.
 class LevelStream {
  public:
   Out<std::int64_t, 2> feed(const Words& words) {
@@ -71,8 +71,9 @@ class LevelStream {
     for (std::size_t i = 0; i < words.shape(0); ++i) {
       const Event e = event_at(words, i);
       tell(e);
-      if (!(e.flags & LAST)) continue;
-      if (!packet_.empty()) packet_.back().flags |= LAST;
+      end(e, SEEN_BY_VENUE);
+      end(e, SEEN_BY_US);
+      if (open_ != 0) continue;
       out.insert(out.end(), packet_.begin(), packet_.end());
       packet_.clear();
     }
@@ -106,6 +107,17 @@ class LevelStream {
     const std::size_t of_venue = packet_.size();
     if (seen & SEEN_BY_US) change(ours_, e, SEEN_BY_US, packet_);
     join_twins(before, of_venue, packet_);
+  }
+
+  /// Ends the packet of one side with the last row of it that was told.
+  void end(const Event& e, EventFlag side) {
+    if (!(e.flags & side)) return;
+    open_ |= side;
+    if (!(e.flags & LAST)) return;
+    open_ &= static_cast<std::uint16_t>(~side);
+    const auto last = std::find_if(packet_.rbegin(), packet_.rend(),
+                                   [&](const Event& row) { return row.flags & side; });
+    if (last != packet_.rend()) last->flags |= LAST;
   }
 
   static void print(const Event& e, std::uint16_t seen, std::vector<Event>& out) {
@@ -149,7 +161,8 @@ class LevelStream {
   }
 
   Book venue_, ours_;
-  std::vector<Event> packet_;
+  std::vector<Event> packet_;  // all that was told since both sides were between packets
+  std::uint16_t open_ = 0;     // sides that are within a packet
 };
 
 nb::dict faults_of(const OrderBook* orders) {
