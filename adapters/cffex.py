@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from hft.adapters.china import inferred, want_asked_for
-from hft.adapters.china.blocks import Block
 from hft.adapters.china.clock import (
     OFFSET_NS,
     Ints,
@@ -39,9 +38,11 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
-from hft.adapters.china.text import Reader, TextFile, text_files
+from hft.data.blocks import Block
 from hft.data.importing import Batch
 from hft.data.sources import Request
+from hft.data.text import TextFile, text_files
+from hft.data.text_blocks import TextReader, names_in
 from hft.errors import DataError, SchemaError
 from hft.types import InstrumentSpec
 
@@ -66,7 +67,7 @@ def open_files(request: Request) -> list[CffexFile]:
 
 
 def _source(request: Request, file: TextFile) -> CffexFile:
-    header = file.header()
+    header = names_in(file)
     deep = "CONTRACTID" in header
     missing = [name for name in _DEEP if name not in header]
     if deep and missing:
@@ -100,7 +101,7 @@ def _exchange(file: TextFile, code: str) -> str:
 def _first(file: TextFile, *, deep: bool) -> tuple[str, date]:
     """The contract and the day of the first row."""
     columns = ("CONTRACTID", "TDATETIME") if deep else ("code", "day")
-    reader = Reader(file, columns, names=() if deep else NAMES, repair=True)
+    reader = TextReader(file, columns, names=() if deep else NAMES, repair=True)
     for block in reader.blocks():
         code = (block.column(columns[0])[0].as_py() or b"").decode("utf-8", "replace").strip()
         days, bad = (read_stamps if deep else read_dates)(block.column(columns[1]).slice(0, 1))
@@ -152,7 +153,9 @@ class CffexFile:
         """Rows by difference; a batch ends with a packet."""
         self.counts.clear()
         wanted, names = (_DEEP, ()) if self._deep else (_PLAIN, NAMES)
-        reader = Reader(self._file, wanted, names=names, repair=self._repair, counts=self.counts)
+        reader = TextReader(
+            self._file, wanted, names=names, repair=self._repair, counts=self.counts
+        )
         opens = self._phases[1].at if self._phases else ""
         feed = SnapshotFeed(reader, LEVELS, phases=self._phases, opens=opens)
         for block in reader.blocks():

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hft.adapters.china import inferred
-from hft.adapters.china.blocks import Block, Place, words_of
 from hft.adapters.china.clock import (
     Ints,
     digits_ns,
@@ -24,7 +23,6 @@ from hft.adapters.china.clock import (
     read_digits,
     read_times,
 )
-from hft.adapters.china.parquet import ParquetReader, parquet
 from hft.adapters.china.snapshots import (
     CANNOT_TELL,
     NO_RECEIVE_TIME,
@@ -33,10 +31,13 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
-from hft.adapters.china.text import Reader, TextFile, text_files
-from hft.adapters.table.readers import Read, integers
+from hft.data.arrow_columns import Read, integers, words_of
+from hft.data.blocks import Block, Place
 from hft.data.importing import Batch
+from hft.data.parquet_blocks import ParquetReader, parquet
 from hft.data.sources import Request
+from hft.data.text import TextFile, text_files
+from hft.data.text_blocks import TextReader, names_in
 from hft.errors import ConfigError, SchemaError
 from hft.types import InstrumentSpec, Trading
 
@@ -104,10 +105,10 @@ class Found(NamedTuple):
 
     def reader(
         self, wanted: list[str], *, repair: bool, counts: dict[str, int] | None = None
-    ) -> Reader | ParquetReader:
+    ) -> TextReader | ParquetReader:
         """To read some of its columns."""
         if isinstance(self.file, TextFile):
-            return Reader(self.file, wanted, repair=repair, counts=counts)
+            return TextReader(self.file, wanted, repair=repair, counts=counts)
         return ParquetReader(self.file, wanted, repair=repair, counts=counts)
 
 
@@ -159,7 +160,7 @@ def _look_into(path: Path) -> Iterator[Found]:
 
 def _want_columns(file: Path | TextFile, layout: Layout) -> None:
     if isinstance(file, TextFile):
-        name, names = file.name, file.header()
+        name, names = file.name, names_in(file)
     else:
         with parquet(file) as opened:
             name, names = str(file), opened.schema_arrow.names

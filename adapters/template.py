@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.table.packets import Packets, Part
 from hft.data.checks import TS_END
 from hft.data.csv_blocks import Block, CsvFile
 from hft.data.exact import on_grid
 from hft.data.importing import Batch
+from hft.data.packets import Packets, Part
 from hft.data.sources import Request
 from hft.errors import DataError
 from hft.types import EVENT, SEEN_BY_BOTH, InstrumentSpec, Kind

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.adapters.china import inferred, want_asked_for
-from hft.adapters.china.blocks import Reading
 from hft.adapters.china.clock import OFFSET_NS, Ints, digits_ns, number_dates
 from hft.adapters.china.futures import facts_of, phases_of
 from hft.adapters.china.snapshots import (
@@ -32,6 +31,7 @@ from hft.adapters.china.snapshots import (
     in_ticks,
     levels_of,
 )
+from hft.data.blocks import Reading
 from hft.data.exact import on_grid
 from hft.data.importing import Batch
 from hft.data.sources import Request

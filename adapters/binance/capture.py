@@ -12,8 +12,8 @@ import msgspec
 from hft.adapters.binance.book import Book, Diff, Line
 from hft.adapters.binance.messages import Message, Sample, Unreadable, parse, venue_ns
 from hft.adapters.binance.rows import Rows, Stamp
-from hft.data.csv_blocks import DAMAGE, text_chunks
 from hft.data.importing import Batch
+from hft.data.text import DAMAGE, TextFile
 from hft.errors import DataError
 from hft.types import InstrumentSpec, Kind
 
@@ -143,7 +143,7 @@ class BinanceCapture:
         for at, path in enumerate(self._paths):
             number = 0
             try:
-                for chunk, share in text_chunks(path):
+                for chunk, share in TextFile(path).blocks():
                     done = (at + share) / len(self._paths)
                     for text in chunk.removesuffix(b"\n").split(b"\n"):
                         number += 1

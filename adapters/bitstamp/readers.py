@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.data.csv_blocks import DAMAGE, CsvFile, as_ascii, count, decimals, text_chunks
+from hft.data.csv_blocks import CsvFile, count, decimals
+from hft.data.text import DAMAGE, TextFile
 from hft.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -42,12 +43,7 @@ class OrderEvents(NamedTuple):
 
 def is_raw_log(path: Path) -> bool:
     """Whether the first line is `<ms> <event> {json}`."""
-    try:
-        for text, _ in text_chunks(path):
-            return b" {" in text.partition(b"\n")[0]
-    except DAMAGE as error:
-        raise DataError(f"{path}: damaged before the end of line 1: {error}") from error
-    raise DataError(f"{path}: empty file, want a line an order event")
+    return " {" in TextFile(path).first_line()
 
 
 class CsvReader:
@@ -112,7 +108,7 @@ class LogReader:
         """Order events and the share read."""
         number = 1
         try:
-            for text, done in text_chunks(self._path):
+            for text, done in TextFile(self._path).blocks():
                 lines = text.splitlines()
                 for start in range(0, len(lines), _BATCH):
                     part = lines[start : start + _BATCH]
@@ -164,7 +160,7 @@ class LogReader:
             raise ValueError("price or amount is no finite number")
         for event, times in Counter(events).items():
             if event not in _EVENTS:
-                count(counts, f"{as_ascii(event[:32]).decode()} left out", times)
+                count(counts, f"{event[:32].decode('utf-8', 'replace')} left out", times)
         told = [at for at, event in enumerate(events) if event in _EVENTS]
         return OrderEvents(
             np.array([order.id for order in orders], np.int64),

@@ -18,11 +18,11 @@ from hft.adapters.bitstamp.readers import (
     OrderEvents,
     is_raw_log,
 )
-from hft.adapters.table.packets import Packets, Part
 from hft.data.checks import TS_END, Events
 from hft.data.csv_blocks import count
 from hft.data.exact import on_grid
 from hft.data.importing import Batch
+from hft.data.packets import Packets, Part
 from hft.data.sources import Request
 from hft.errors import DataError
 from hft.types import InstrumentSpec

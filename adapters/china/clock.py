@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.china.blocks import words_of
-from hft.adapters.china.text import TextFile
-from hft.adapters.table.layout import TimeColumn
-from hft.adapters.table.readers import Read, integers, time_reader
+from hft.data.arrow_columns import Read, integers, times, words_of
+from hft.data.text import TextFile
 from hft.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def read_times(column: pa.Array) -> Read:
     import pyarrow.compute as pc
 
     text = pc.cast(column, pa.string())
-    return _local(pc.binary_join_element_wise(pa.scalar("1970-01-01"), text, "T"))
+    return times(pc.binary_join_element_wise(pa.scalar("1970-01-01"), text, "T"), "iso")
 
 
 def read_stamps(column: pa.Array) -> Read:
@@ -99,12 +97,7 @@ def read_stamps(column: pa.Array) -> Read:
     text = pc.cast(column, pa.string())
     if len(text) and (text[0].as_py() or "")[4:5] == ".":
         text = pc.replace_substring(text, ".", "-", max_replacements=2)
-    values, bad = _local(text)
-    return values - OFFSET_NS, bad
-
-
-def _local(text: Any) -> Read:
-    return time_reader(TimeColumn(column="", unit="iso"))(text)
+    return times(text, "iso", add_ns=-OFFSET_NS)
 
 
 def read_digits(column: pa.Array) -> Read:

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.china.blocks import Reading
 from hft.adapters.china.clock import DAY_NS, OFFSET_NS, local_day
 from hft.adapters.china.sessions import Phase, Sessions
+from hft.data.blocks import Reading
 from hft.data.checks import Events
 from hft.data.snapshots import SnapshotDiff, inferred_prints, with_prints
 from hft.errors import DataError, OutOfOrder

@@ -20,11 +20,11 @@ from hft.adapters.lobster.view import (
     View,
     level_key,
 )
-from hft.adapters.table.packets import Packets, Part
 from hft.data.checks import Events
 from hft.data.csv_blocks import Block, CsvFile, count
 from hft.data.exact import on_grid
 from hft.data.importing import Batch
+from hft.data.packets import Packets, Part
 from hft.errors import ConfigError, DataError
 from hft.types import EVENT, SEEN_BY_BOTH, InstrumentSpec, Kind, Trading
 

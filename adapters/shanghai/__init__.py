@@ -21,12 +21,14 @@ from __future__ import annotations
 from datetime import date
 
 from hft.adapters.china import inferred
-from hft.adapters.china.blocks import Place, words_of
 from hft.adapters.china.clock import date_ns, date_of
-from hft.adapters.china.text import Reader, TextFile, text_files
 from hft.adapters.shanghai.layouts import BOTH, LAYOUTS, Layout, layout_of, symbol_of
 from hft.adapters.shanghai.source import Found, ShanghaiFiles
+from hft.data.arrow_columns import words_of
+from hft.data.blocks import Place
 from hft.data.sources import Request
+from hft.data.text import TextFile, text_files
+from hft.data.text_blocks import TextReader, names_in
 from hft.errors import ConfigError, SchemaError
 from hft.types import InstrumentSpec
 
@@ -49,7 +51,7 @@ def open_files(request: Request) -> list[ShanghaiFiles]:
 
 
 def _known(files: list[TextFile]) -> list[tuple[TextFile, Layout]]:
-    headers = [(file, file.header()) for file in files]
+    headers = [(file, names_in(file)) for file in files]
     known = [(file, layout) for file, names in headers if (layout := layout_of(names))]
     if not known:
         seen = "; ".join(f"{file.name} has {', '.join(names)[:80]}" for file, names in headers)
@@ -63,7 +65,7 @@ def _known(files: list[TextFile]) -> list[tuple[TextFile, Layout]]:
 def _look_into(file: TextFile, layout: Layout, given: date | None) -> Found:
     """Which symbols are in which blocks; damage is left for the import to find."""
     blocks: dict[str, set[Place]] = {}
-    for block in Reader(file, [layout.symbol], repair=True).blocks():
+    for block in TextReader(file, [layout.symbol], repair=True).blocks():
         for word in words_of(block.column(layout.symbol))[0]:
             blocks.setdefault(word, set()).add(block.place)
     _want_shanghai(file, blocks)

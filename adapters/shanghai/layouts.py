@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.china.blocks import Block
 from hft.adapters.china.clock import read_dates, read_stamps, read_times
+from hft.data.blocks import Block
 from hft.data.checks import Events
 from hft.types import EVENT, SEEN_BY_BOTH, InstrumentSpec, Kind
 

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.china.blocks import Block, Place, words_of
 from hft.adapters.china.clock import local_day
-from hft.adapters.china.text import Reader
 from hft.adapters.shanghai.layouts import Layout, events_of
+from hft.data.arrow_columns import words_of
+from hft.data.blocks import Block, Place
 from hft.data.checks import Events
+from hft.data.text_blocks import TextReader
 from hft.errors import OutOfOrder, SequenceGap
 from hft.types import EVENT, InstrumentSpec
 
@@ -47,7 +48,7 @@ class Stream:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: TextReader,
         layout: Layout,
         spec: InstrumentSpec,
         words: set[str],

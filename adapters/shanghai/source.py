@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hft.adapters.china.blocks import Place
 from hft.adapters.china.sessions import Phase, Sessions
-from hft.adapters.china.text import Reader, TextFile
 from hft.adapters.shanghai.layouts import BOTH, Layout, symbol_of
 from hft.adapters.shanghai.merge import EMPTY, Part, Stream, merged
+from hft.data.blocks import Place
 from hft.data.checks import Events
 from hft.data.importing import Batch
+from hft.data.text import TextFile
+from hft.data.text_blocks import TextReader
 from hft.types import Flag, InstrumentSpec, Kind, Trading
 
 SESSIONS = (
@@ -94,7 +95,9 @@ class ShanghaiFiles:
             yield Batch(np.concatenate(closing), done=1.0)
 
     def _stream(self, found: Found) -> Stream:
-        reader = Reader(found.file, found.layout.columns(), repair=self._repair, counts=self.counts)
+        reader = TextReader(
+            found.file, found.layout.columns(), repair=self._repair, counts=self.counts
+        )
         words = {word for word in found.blocks if symbol_of(word) == self.spec.symbol}
         only = set().union(*(found.blocks[word] for word in words))
         return Stream(reader, found.layout, self.spec, words, found.day_ns, only)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -74,7 +74,7 @@ class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Only rows with these values are taken, by column."""
     reorders: bool = False
     """Rows arrive in another order than they happened (docs/data.md)."""
-    separator: str = ","
+    separator: Annotated[str, msgspec.Meta(min_length=1, max_length=1)] = ","
     names: tuple[str, ...] = ()
     """Column names of a CSV file without a header line."""
 
@@ -92,7 +92,7 @@ def load_map(path: str | Path) -> Map:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def words_of(c: Columns) -> dict[str, tuple[str, dict[str, int]]]:
+def codes_of(c: Columns) -> dict[str, tuple[str, dict[str, int]]]:
     """The column of kind and of side, and the code of each word; no column: the code of ``."""
     kind, side = c.kind, c.side
     if isinstance(kind, str):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hft.adapters.table.packets import Packets
 from hft.adapters.tardis.merge import merged
 from hft.adapters.tardis.rows import SAMPLE, TIMES, FileType, file_type
 from hft.data.checks import TS_END
 from hft.data.csv_blocks import Block, CsvFile, count, decimals
 from hft.data.importing import Batch
+from hft.data.packets import Packets
 from hft.data.sources import Request
 from hft.errors import ConfigError, DataError, OutOfOrder
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.table.packets import Part, Snapshots
 from hft.data.csv_blocks import Block, CsvFile
 from hft.data.csv_blocks import Kind as Column
 from hft.data.exact import on_grid
+from hft.data.packets import Part, Snapshots
 from hft.data.snapshots import SnapshotDiff
 from hft.errors import SchemaError
 from hft.types import EVENT, SEEN_BY_BOTH, InstrumentSpec, Kind

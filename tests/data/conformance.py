@@ -750,7 +750,7 @@ def _tardis_depth(folder: Path, rows: int) -> Written:
 
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
 
-_BLOCKS = ("hft.data.csv_blocks.BLOCK_BYTES", "hft.data.csv_blocks.PIECE_BYTES")
+_BLOCKS = ("hft.data.text.BLOCK_BYTES", "hft.data.text.PIECE_BYTES")
 _TEMPLATE = Case(
     "template",
     "template",
@@ -765,11 +765,10 @@ _CSV = Case(
     "csv",
     _table("csv"),
     {},
-    ("hft.adapters.table.source.BLOCK_BYTES",),
+    _BLOCKS,
     cut="open",
     bare="csv",
 )
-_CHINA = ("hft.adapters.china.text.BLOCK_BYTES", "hft.adapters.china.text.PIECE_BYTES")
 _DBN = ("hft.adapters.databento.records.BLOCK_BYTES",)
 _ITCH = Case(
     "itch", "itch", _itch, {}, ("hft.adapters.itch.PIECE_BYTES", "hft.adapters.itch.BATCH_ROWS")
@@ -807,7 +806,7 @@ CASES = (
         "shenzhen",
         "shenzhen",
         _shenzhen("parquet"),
-        blocks=("hft.adapters.china.parquet.BATCH_ROWS",),
+        blocks=("hft.data.parquet_blocks.BATCH_ROWS",),
         cut="nothing",
         long=20_000,
         real=("cn_l2/MDStockRecord_000001.SZ_202009_01-10.parquet",),
@@ -818,7 +817,7 @@ CASES = (
         "shenzhen",
         _shenzhen("csv"),
         {"venue": "SZSE"},
-        _CHINA,
+        _BLOCKS,
         cut="open",
         rows=600,
         long=10_000,
@@ -829,14 +828,14 @@ CASES = (
         "cffex",
         "cffex",
         _cffex_levels,
-        blocks=_CHINA,
+        blocks=_BLOCKS,
         cut="open",
         rows=600,
         long=10_000,
         real=("cn_futures/TF1603_20151225_L5.csv.gz",),
         bare="csv",
     ),
-    Case("cffex.ticks", "cffex", _cffex_ticks, blocks=_CHINA, cut="open", long=20_000, bare="csv"),
+    Case("cffex.ticks", "cffex", _cffex_ticks, blocks=_BLOCKS, cut="open", long=20_000, bare="csv"),
     Case(
         "wondertrader",
         "wondertrader",
@@ -894,22 +893,22 @@ CASES = (
     Case(
         "tardis.depth", "tardis", _tardis_depth, blocks=_BLOCKS, cut="open", long=20_000, bare="csv"
     ),
-    Case("shanghai", "shanghai", _shanghai("two"), blocks=_CHINA, cut="merged", bare="csv"),
+    Case("shanghai", "shanghai", _shanghai("two"), blocks=_BLOCKS, cut="merged", bare="csv"),
     Case(
         "shanghai.zip",
         "shanghai",
         _shanghai("zip"),
-        blocks=_CHINA,
+        blocks=_BLOCKS,
         cut="nothing",
         real=("cn_l3/sse_600519_20230201_tonglian.zip",),
         bare="csv",
     ),
-    Case("shanghai.one", "shanghai", _shanghai("one"), blocks=_CHINA, cut="open", bare="csv"),
+    Case("shanghai.one", "shanghai", _shanghai("one"), blocks=_BLOCKS, cut="open", bare="csv"),
     Case(
         "parquet",
         "parquet",
         _table("parquet"),
-        blocks=("hft.adapters.table.source.BATCH_ROWS",),
+        blocks=("hft.data.parquet_blocks.BATCH_ROWS",),
         cut="nothing",
         bare="parquet",
     ),

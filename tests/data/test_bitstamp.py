@@ -152,7 +152,7 @@ def test_blocks_do_not_change_what_is_paired(
         ]
     whole = rows_of(source_of(tmp_path, *lines[4:]))
     for size in (60, 200, 555):
-        monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", size)
+        monkeypatch.setattr("hft.data.text.BLOCK_BYTES", size)
         assert (rows_of(source_of(tmp_path, *lines[4:])) == whole).all()
     assert np.count_nonzero(whole["flags"] & Flag.NO_PRINT) == 199
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hft.data.csv_blocks import BOM, Block, CsvFile, decimals
+from hft.data.csv_blocks import Block, CsvFile, decimals
+from hft.data.text import BOM
 from hft.errors import DataError, SchemaError
 
 KINDS: dict[str, Any] = {"t": "int", "side": {"buy": 1, "sell": -1}, "p": "float", "q": "maybe"}
@@ -56,7 +57,7 @@ def test_packed_files_are_known_by_their_first_bytes(pack: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("size", [1, 7, 20, 1000])
 def test_blocks_of_any_size(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", size)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", size)
     want_text(read(made(tmp_path)))
 
 
@@ -129,8 +130,8 @@ def test_damage_gives_the_whole_lines_before_it(tmp_path: Path) -> None:
 def test_what_is_no_text_of_rows(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="empty file"):
         read(made(tmp_path, ""))
-    with pytest.raises(DataError, match="a line of more than 1,048,576 bytes"):
-        read(made(tmp_path, TEXT + "x" * 5_000_000))
+    with pytest.raises(DataError, match="a line of more than 16,777,216 bytes"):
+        read(made(tmp_path, TEXT + "x" * 20_000_000))
     with pytest.raises(SchemaError, match="no column 'q'; it has"):
         read(made(tmp_path, "t,side,p\n"))
 

@@ -183,7 +183,7 @@ def test_blocks_do_not_change_what_the_opening_book_gives(
             live.append(one)
     _, whole = with_book(tmp_path, "\n".join(lines) + "\n")
     assert (whole["order_id"][5:] < 0).any()
-    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 100)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", 100)
     paths = [tmp_path / NAME, tmp_path / SEED]
     assert (rows_of(open_files(Request("lobster", paths))[0]) == whole).all()
 
@@ -306,7 +306,7 @@ def test_the_book_is_the_view_of_a_random_market(
             told = [(price // 100, size) for price, size in levels]
             assert [(p, q) for p, q, _ in book.levels(side, n + 1).tolist()] == told
     assert not any(book.faults.values())
-    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 300)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", 300)
     assert (each_line_a_packet(source)[0] == rows).all()
 
 
@@ -430,7 +430,7 @@ def test_amzn_book_is_the_order_book_file(data_dir: Path, monkeypatch: pytest.Mo
         unit = 100 if at % 2 == 0 else 1
         assert (seen[name] * unit == told[:, at]).all()
     assert book.faults == {"unknown_id": 0, "reused_id": 0, "overfill": 0}
-    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 100_000)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", 100_000)
     assert (each_line_a_packet(source)[0] == rows).all()
 
 

@@ -214,7 +214,7 @@ def test_where_one_file_ends_early_the_book_ends(tmp_path: Path) -> None:
     (source,) = open_sources("shanghai", paths, repair=True)
     rows = np.concatenate([batch.events for batch in source.batches()])
     assert rows["seq"].tolist() == [0, 0, 1, 2]  # the order numbered 3 is after the cut
-    assert source.counts["files cut short"] == 1
+    assert source.counts["files damaged at the end"] == 1
 
 
 def test_only_shanghai_has_this_rule(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_a_real_file_that_was_cut(data_dir: Path) -> None:
     (source,) = open_sources("shanghai", paths, repair=True)
     rows = np.concatenate([batch.events for batch in source.batches()])
     assert (rows["kind"] == Kind.EXECUTE).sum() == 1999
-    assert source.counts == {"files cut short": 1, "orders and trades": 1999}
+    assert source.counts == {"files damaged at the end": 1, "orders and trades": 1999}
     book = BookStream()
     book.feed(rows)
     assert book.faults["unknown_id"] == 1999  # the end of a day, trades alone

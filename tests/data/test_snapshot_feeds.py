@@ -391,7 +391,7 @@ def test_a_damaged_dsb_is_refused_or_read_as_far_as_it_goes(tmp_path: Path) -> N
         rows_of(open_sources("wondertrader", [path])[0])
     (source,) = open_sources("wondertrader", [path], repair=True)
     rows_of(source)
-    assert source.counts == {"snapshots": 2, "files cut short": 1}
+    assert source.counts == {"snapshots": 2, "files damaged at the end": 1}
     for text, error, message in (
         (b"text", SchemaError, "no .dsb file"),
         (whole[:8] + b"\x15" + whole[9:], SchemaError, "type 21"),

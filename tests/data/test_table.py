@@ -98,12 +98,10 @@ def test_book_with_snapshot_zone_and_assumed_latency(tmp_path: Path) -> None:
 
 
 def test_the_same_rows_whatever_the_blocks(tmp_path: Path, monkeypatch) -> None:
-    import hft.adapters.table.source as module
-
     lines = BOOK_CSV.splitlines()
     content = "\n".join([lines[0], *lines[1:] * 200])
     whole = rows_of(source(tmp_path, BOOK, content))
-    monkeypatch.setattr(module, "BLOCK_BYTES", 200)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", 200)
     assert (rows_of(source(tmp_path, BOOK, content)) == whole).all()
     assert (whole["kind"] == Kind.SNAPSHOT_BEGIN).sum() == 200
     assert (whole["kind"] == Kind.SNAPSHOT_END).sum() == 200
@@ -152,18 +150,18 @@ def test_times_are_exact(tmp_path: Path, unit: str, text: str, ns: int) -> None:
     ("old", "new", "says", "error"),
     [
         ("100.5", "100.7", r"line 2: price 100\.7 is off the tick of 0\.5; .* 100\.5", DataError),
-        ("100.5", "x", "line 2, column px: 'x' is no finite number", DataError),
-        ("100.5", "", "line 2, column px: '' is no finite number", DataError),
-        ("100.5", "nan", "line 2, column px: 'nan' is no finite number", DataError),
-        ("sell", "?", r"line 3, column taker: '\?' is no side; the map knows", DataError),
-        ("3,1723078801000000", "3,yesterday", "line 4, column time: .* no time in us", DataError),
-        ("3,1723078801000000", "z,1723078801000000", "column id: 'z' is no whole", DataError),
+        ("100.5", "x", "line 2, column px: 'x', want finite number", DataError),
+        ("100.5", "", "line 2, column px: '', want finite number", DataError),
+        ("100.5", "nan", "line 2, column px: 'nan', want finite number", DataError),
+        ("sell", "?", r"line 3, column taker: '\?', want a side; the map knows", DataError),
+        ("3,1723078801000000", "3,yesterday", "line 4, column time: .* want time in us", DataError),
+        ("3,1723078801000000", "z,1723078801000000", "column id: 'z', want whole", DataError),
         ("3,1723078801000000", "3,99999999999999999", "line 4, column time", DataError),
         (",size", ",amount", "no column 'size'; it has", SchemaError),
-        (",buy,101,2", ",buy", "Row #4: Expected 6 columns, got 4", DataError),
+        (",buy,101,2", ",buy", "line 4: 4 columns, want 6", DataError),
         ("1723078801000000", "1723078700000000", r"line 4.*: ts_event .* goes back", DataError),
         ("1723078801002000", "1723078800900000", "line 4.*: ts_recv .* before ts_event", DataError),
-        (TRADES_CSV, "", "Empty CSV", DataError),
+        (TRADES_CSV, "", "empty file, want lines", DataError),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, old: str, new: str, says: str, error) -> None:
@@ -183,9 +181,7 @@ def test_repair_leaves_out_what_cannot_be_read_and_rounds_prints(tmp_path: Path)
 
 
 def test_gzip_whole_and_cut(tmp_path: Path, monkeypatch) -> None:
-    import hft.adapters.table.source as module
-
-    monkeypatch.setattr(module, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", 4096)
     more = "".join(
         f"{n},{1723078801000000 + n},{1723078801002000 + n},buy,{100 + n % 7},2\n"
         for n in range(4, 3000)
@@ -244,7 +240,7 @@ def test_a_bad_map_names_its_key(tmp_path: Path, old: str, new: str, says: str) 
 
 def test_a_cut_row_with_bytes_that_are_no_text_is_named_too(tmp_path: Path) -> None:
     content = TRADES_CSV.encode().replace(b",buy,101,2", b",b\xacy")
-    with pytest.raises(DataError, match="Row #4: Expected 6 columns, got 4"):
+    with pytest.raises(DataError, match="line 4: 4 columns, want 6"):
         rows_of(source(tmp_path, TRADES, content))
     umlaut = TRADES.replace('"taker"', '"täker"')
     content = TRADES_CSV.replace("taker", "täker").encode()

@@ -84,7 +84,7 @@ def test_a_snapshot_over_the_end_of_a_block(
     path = write(tmp_path, "book.csv", *BOOK, *BOOK_LINES)
     whole = rows_of(feed_of(path))
     for size in (40, 90, 170):
-        monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", size)
+        monkeypatch.setattr("hft.data.text.BLOCK_BYTES", size)
         assert (rows_of(feed_of(path)) == whole).all()
 
 
@@ -148,7 +148,7 @@ def test_files_of_one_instrument_are_merged_by_arrival(
         (40, "TRADE"),
     ]
     assert source.spec.lot == 0.01  # the finer of both files
-    monkeypatch.setattr("hft.data.csv_blocks.BLOCK_BYTES", 60)
+    monkeypatch.setattr("hft.data.text.BLOCK_BYTES", 60)
     assert (rows_of(feed_of(book, trades)) == rows).all()
     imported = import_source(feed_of(book, trades), Store(tmp_path / "s"))
     assert imported.counts["rows split by side"] == 2  # trades told after a later book

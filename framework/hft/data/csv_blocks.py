@@ -2,8 +2,8 @@
 
 A block is parsed with types at once. Only where that fails is it parsed again as bytes, value by
 value, to name the first bad line and column, or with `repair` to leave bad lines out and count
-them. Gzip, xz, bzip2 and zstd are known by their first bytes. Memory is a few blocks, whatever the
-file.
+them. For columns with a meaning of their own (times of day), files of many instruments, and files
+that quote, see text_blocks.py, which is slower.
 
 A file cut in the middle of a line is told by its last line, which lacks columns or ends in half a
 value. A cut inside the digits of the last number is seen by the missing newline alone, so `ended`
@@ -12,31 +12,24 @@ asks for one where a format always has it.
 
 from __future__ import annotations
 
-import lzma
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.data.text import DAMAGE, TextFile, as_utf8
 from hft.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK_BYTES = 1 << 22
-PIECE_BYTES = 1 << 17
-BOM = b"\xef\xbb\xbf"  # before the first line of text that some programs write
-LINE_BYTES = 1 << 20  # a longer line is no text of rows
-
 Kind = Literal["int", "float", "maybe"] | dict[str, int]
 """A whole number; a finite number; likewise, NaN where empty; words, by the code of each."""
 
 _WANTED = {"int": "whole number", "float": "finite number", "maybe": "finite number"}
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _UNKNOWN = np.iinfo(np.int64).min  # code of a word that is not known
 
 
@@ -92,15 +85,10 @@ class CsvFile:
         repair: bool = False,
     ) -> None:
         self.path = Path(path)
+        self._text = TextFile(self.path)
         self._ended = ended
         self._repair = repair
-        try:
-            first = next(text_chunks(self.path), (b"", 0.0))[0].split(b"\n", 1)[0]
-        except DAMAGE as error:
-            raise DataError(f"{path}: damaged before the end of line 1: {error}") from error
-        if not first.strip():
-            raise DataError(f"{path}: empty file, want lines of columns")
-        words = [w.strip() for w in first.decode("utf-8", "replace").split(",")]
+        words = [word.strip() for word in self._text.first_line().split(",")]
         self._has_header = not names or not words[0][:1].isdigit()
         self.header = list(names) + [f"#{at + 1}" for at in range(len(names), len(words))]
         if not names:
@@ -134,8 +122,8 @@ class CsvFile:
         self.want([*kinds, *where])
         line = 1
         try:
-            for chunk, done in text_chunks(self.path):
-                text = as_ascii(chunk)
+            for chunk, done in self._text.blocks():
+                text = as_utf8(chunk)
                 if self._ended and not text.endswith(b"\n"):
                     text = self._without_end(text, line, counts)
                 lines = text.count(b"\n") + (bool(text) and not text.endswith(b"\n"))
@@ -165,8 +153,8 @@ class CsvFile:
         self.want(names)
         text: list[bytes] = []
         try:
-            for chunk, _ in text_chunks(self.path):
-                text += as_ascii(chunk).split(b"\n", lines + 1 - len(text))
+            for chunk, _ in self._text.blocks():
+                text += as_utf8(chunk).split(b"\n", lines + 1 - len(text))
                 if len(text) > lines:
                     break
         except DAMAGE:
@@ -315,83 +303,10 @@ def _value(word: str, name: str, kind: Kind) -> float:
     return number
 
 
-def text_chunks(path: Path) -> Iterator[tuple[bytes, float]]:
-    """Whole lines of a file, about BLOCK_BYTES at once, and the share read; plain or packed.
-
-    The last line may lack its newline. Where the file is damaged, the whole lines before it come
-    first, and then the error as the decoder raises it, one of DAMAGE.
-    """
-    if not path.is_file():
-        raise DataError(f"{path}: no such file")
-    size = max(path.stat().st_size, 1)
-    with path.open("rb") as raw:
-        kept: list[bytes] = []
-        held = 0
-        try:
-            for piece in _pieces(open_packed(raw)):
-                if not kept:
-                    piece = piece.removeprefix(BOM)
-                kept.append(piece)
-                held += len(piece)
-                if held >= BLOCK_BYTES:
-                    text, rest = _cut(b"".join(kept), path)
-                    kept, held = [rest], len(rest)
-                    if text:
-                        yield text, min(raw.tell() / size, 1.0)
-        except DAMAGE:
-            text, _ = _cut(b"".join(kept), path)
-            if text:
-                yield text, 1.0
-            raise
-        if held:
-            yield b"".join(kept), 1.0
-
-
-def _pieces(file: Any) -> Iterator[bytes]:
-    # A whole block read at once would be lost where damage is in it.
-    read = getattr(file, "read1", file.read)
-    while piece := read(min(PIECE_BYTES, BLOCK_BYTES)):
-        yield piece
-
-
-def _cut(text: bytes, path: Path) -> tuple[bytes, bytes]:
-    at = text.rfind(b"\n") + 1
-    if len(text) - at > LINE_BYTES:
-        raise DataError(
-            f"{path}: a line of more than {LINE_BYTES:,} bytes; this is no text of rows"
-        )
-    return text[:at], text[at:]
-
-
-def as_ascii(text: bytes) -> bytes:
-    """`?` for what is no ASCII: the parser tells of no malformed row that holds other bytes."""
-    return text if text.isascii() else text.decode("utf-8", "replace").encode("ascii", "replace")
-
-
 def count(counts: dict[str, int], what: str, by: int = 1) -> None:
     """Add to a count; what never happened is not named."""
     if by:
         counts[what] = counts.get(what, 0) + by
-
-
-def open_packed(file: IO[bytes]) -> Any:
-    """The bytes in a file that may be gzip, xz, bzip2 or zstd, told by its first bytes."""
-    import bz2
-    import gzip
-
-    magic = file.read(6)
-    file.seek(0)
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=file)
-    if magic == b"\xfd7zXZ\x00":
-        return lzma.LZMAFile(file)
-    if magic.startswith(b"BZh"):
-        return bz2.BZ2File(file)
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
-        import pyarrow as pa
-
-        return pa.CompressedInputStream(file, "zstd")
-    return file
 
 
 def decimals(numbers: Iterable[str]) -> int:

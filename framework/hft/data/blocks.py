@@ -1,4 +1,7 @@
-"""Rows of a file in blocks, whose columns are converted and checked when asked for."""
+"""Rows of a file in blocks, whose columns are converted and checked when asked for.
+
+text_blocks.py and parquet_blocks.py read them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.table.readers import Bad, Read, floats, integers, undecoded
+from hft.data.arrow_columns import Bad, Read, coded, floats, integers, undecoded
 from hft.data.exact import on_grid
 from hft.errors import DataError
 
@@ -56,7 +59,7 @@ class Reading:
     def broke_off(self) -> None:
         """Count a file that was cut short."""
         self.damaged = True
-        self.count("files cut short")
+        self.count("files damaged at the end")
 
 
 class Block:
@@ -113,14 +116,26 @@ class Block:
         """A column of few different words, each by its code."""
         return self.read(name, lambda column: coded(column, codes), f"one of {', '.join(codes)}")
 
-    def steps(self, values: NDArray[Any], step: float, what: str) -> Ints:
-        """Prices in ticks or quantities in lots, (n,) or (n, levels)."""
+    def steps(
+        self, values: NDArray[Any], step: float, what: str, *, loose: Bad | None = None
+    ) -> Ints:
+        """Prices in ticks or quantities in lots, (n,) or (n, levels).
+
+        Args:
+            values: as in the file.
+            step: tick or lot.
+            what: `price` or `qty`.
+            loose: rows that are prints, whose price is rounded and counted, (n,).
+        """
         values = np.where(self.good if values.ndim == 1 else self.good[:, None], values, 0.0)
         rows = np.repeat(self.lines, values.size // max(len(values), 1))
         try:
-            whole, _ = on_grid(values.ravel(), step, what, rows=rows, where=self.reader.unit)
+            whole, rounded = on_grid(
+                values.ravel(), step, what, loose=loose, rows=rows, where=self.reader.unit
+            )
         except DataError as error:
             raise DataError(f"{self.reader.name}: {error}") from None
+        self.reader.count("prints rounded", rounded)
         return whole.reshape(values.shape)
 
     def leave_out(self, rows: Bad) -> None:
@@ -142,18 +157,3 @@ class Block:
                 f"{text!r}, want {wanted}"
             )
         self.good &= ~bad
-
-
-def coded(column: pa.Array, codes: dict[str, int]) -> Read:
-    """The code of each word, and where there is none."""
-    words, at = words_of(column)
-    values = np.array([codes.get(word, 0) for word in words], np.int64)
-    known = np.array([word in codes for word in words], bool)
-    return values[at], ~known[at]
-
-
-def words_of(column: pa.Array) -> tuple[list[str], Ints]:
-    """The different words of a column, and which of them each row has."""
-    packed = column.dictionary_encode()
-    words = [w.decode("utf-8", "replace").strip() for w in undecoded(packed.dictionary).to_pylist()]
-    return words, np.asarray(packed.indices).astype(np.int64)

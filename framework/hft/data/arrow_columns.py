@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
-import io
-import sys
-import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.adapters.table.layout import TimeColumn
 from hft.data.checks import TS_END
-from hft.data.importing import duration_ns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,87 +18,26 @@ Read = tuple[NDArray[Any], Bad]
 Reader = Callable[[Any], Read]
 
 _PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-_UNKNOWN = 99  # code of a word that the map does not have
-
-
-LINE_BYTES = 1 << 24
-
-
-class Salvaged:
-    """A byte stream that ends where it is damaged, after the last whole line before that."""
-
-    def __init__(self, file: Any) -> None:
-        self.damage: Exception | None = None
-        self._file = file
-        self._ended = False
-        self._whole, self._rest = bytearray(), bytearray()
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; empty at the end."""
-        wanted = size if size >= 0 else sys.maxsize
-        while len(self._whole) < wanted and not self._ended:
-            self._more()
-        out = bytes(self._whole[:wanted])
-        del self._whole[:wanted]
-        return out
-
-    def _more(self) -> None:
-        try:
-            piece = self._file.read1(1 << 16)
-        except (EOFError, zlib.error, OSError) as error:
-            self.damage, self._ended = error, True
-            return
-        self._rest += piece
-        whole = self._rest.rfind(b"\n", -len(piece)) + 1 if piece else len(self._rest)
-        if len(self._rest) > LINE_BYTES:  # no text; to be refused by who reads it
-            whole = len(self._rest)
-        self._whole += self._rest[:whole]
-        del self._rest[:whole]
-        self._ended = not piece
-
-
-class Utf8(io.RawIOBase):
-    """A byte stream with `?` for each byte that is not UTF-8.
-
-    Arrow cannot tell of a malformed row that holds such bytes, and would pass over it in silence.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; empty at the end."""
-        out = b""
-        while not out:
-            # Up to three bytes of a letter may wait in the decoder and come on top.
-            raw = self._file.read(max(size - 3, 1) if size >= 0 else size)
-            text = self._decode(raw, final=not raw)
-            plain = raw.isascii() and len(text) == len(raw)
-            out = raw if plain else text.replace("\ufffd", "?").encode()
-            if not raw:
-                break
-        return out
 
 
 def text(column: pa.Array) -> NDArray[Any]:
     """Words without blanks around them, (n,) of str; missing ones are empty."""
-    words, at = _words(column)
+    words, at = words_of(column)
     return np.array(words, object)[at]
 
 
-def _words(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
+def words_of(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
     """The different words of a column, and which of them each row has."""
     packed = column.dictionary_encode()
     words = [
         value.decode("utf-8", "replace").strip() if isinstance(value, bytes) else str(value)
         for value in undecoded(packed.dictionary).to_pylist()
     ]
-    at = np.asarray(packed.indices.fill_null(len(words)))
-    return [*words, ""], at.astype(np.int64)
+    indices = packed.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(words))
+        words.append("")
+    return words, np.asarray(indices).astype(np.int64)
 
 
 def _read(column: pa.Array, convert: Callable[[pa.Array], NDArray[Any]], none: Any) -> Read:
@@ -170,24 +103,30 @@ def integers(column: pa.Array) -> Read:
     return _read(column, lambda part: np.array(pc.cast(_plain(part), pa.int64())), 0)
 
 
-def word_reader(codes: dict[str, int]) -> Reader:
-    def convert(column: pa.Array) -> Read:
-        words, at = _words(column)
-        values = np.array([codes.get(word, _UNKNOWN) for word in words], np.int64)[at]
-        return np.where(values == _UNKNOWN, 0, values), values == _UNKNOWN
+def coded(column: pa.Array, codes: dict[str, int]) -> Read:
+    """The code of each word."""
+    words, at = words_of(column)
+    values = np.array([codes.get(word, 0) for word in words], np.int64)
+    known = np.array([word in codes for word in words], bool)
+    return values[at], ~known[at]
 
-    return convert
 
+def times(column: pa.Array, unit: str, zone: str = "UTC", add_ns: int = 0) -> Read:
+    """Times since the epoch in `s`, `ms`, `us` or `ns`, or `iso` text or timestamps, in ns.
 
-def time_reader(time: TimeColumn) -> Reader:
-    add_ns = duration_ns(time.add)
+    Args:
+        column: text or typed.
+        unit: of the times.
+        zone: of ISO text that names none itself.
+        add_ns: added to each.
+    """
 
     def convert(part: pa.Array) -> NDArray[Any]:
         plain = _plain(part)
-        ns = _iso_ns(plain, time.zone) if time.unit == "iso" else _epoch_ns(plain, time.unit)
+        ns = _iso_ns(plain, zone) if unit == "iso" else _epoch_ns(plain, unit)
         return np.asarray(ns + add_ns)
 
-    return lambda column: _read(column, convert, 0)
+    return _read(column, convert, 0)
 
 
 def _iso_ns(column: pa.Array, zone: str) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hft.adapters.china.blocks import Block, Place, Reading
+from hft.data.blocks import Block, Place, Reading
 from hft.errors import DataError, SchemaError
 
 BATCH_ROWS = 1 << 14
