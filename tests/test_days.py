@@ -28,14 +28,13 @@ from hft.data.days import end_of_trading
 from hft.data.synth import SynthConfig, synthesize
 from hft.engine import Outcome, backtest, prepare, replay_rows, run_once, run_with_variants
 from hft.errors import ConfigError, HftError
-from hft.run_folder import JOURNAL, checksums
+from hft.journal import JOURNAL, RecordKind, checksums
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Trading
 
 DAYS = ("2024-03-04", "2024-03-05", "2024-03-07")
 NAME = "BTCUSDT.SIM"
 SECOND = 1_000_000_000
 CLOSE_S = 24
-WIND_DOWN = 14
 TAKER = '''
 from hft import BUY, SELL, Strategy
 
@@ -141,9 +140,9 @@ def test_days_make_one_run_whose_account_adds_up(apart: Outcome) -> None:
     journal = apart.journal.view(JOURNAL)
     assert (journal["check"] == checksums(journal)).all()
     assert (np.diff(journal["ts"]) >= 0).all()
-    sent = journal[journal["kind"] == 7]
+    sent = journal[journal["kind"] == RecordKind.NEW]
     assert (run.orders["ts_decide"][sent["order"] - 1] == sent["ts"]).all()
-    assert np.count_nonzero(journal["kind"] == WIND_DOWN) >= len(DAYS)
+    assert np.count_nonzero(journal["kind"] == RecordKind.WIND_DOWN) >= len(DAYS)
 
 
 def test_a_day_alone_is_that_day_of_the_whole(apart: Outcome, store: Path, taker: Path) -> None:
@@ -351,7 +350,7 @@ def test_what_cannot_be_sold_stays_and_is_said(store: Path, taker: Path) -> None
     assert split.residual2 == 0
     assert run.notes[0] in figures_of(run)["notes"]
     journal = outcome.journal.view(JOURNAL)
-    asked = journal["ts"][journal["kind"] == WIND_DOWN]
+    asked = journal["ts"][journal["kind"] == RecordKind.WIND_DOWN]
     asked = asked[asked < more["ts_event"][0]]
     assert len(asked) > 40  # every 100 ms, until the last row
     assert (np.abs(np.diff(asked) - 100_000_000) < 1_000_000).all()

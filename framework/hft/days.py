@@ -20,7 +20,7 @@ from hft.analysis.joining import Joining
 from hft.durations import parse_ns
 from hft.environment import environment
 from hft.errors import ConfigError, HftError
-from hft.run_folder import JOURNAL
+from hft.journal import JOURNAL
 
 if TYPE_CHECKING:
     from hft.engine import Outcome, Plan

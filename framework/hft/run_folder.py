@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hft.config import to_toml
 from hft.errors import ConfigError, DataError
+from hft.journal import JOURNAL
 
 if TYPE_CHECKING:
     from hft.engine import Outcome, Plan
@@ -26,21 +27,6 @@ if TYPE_CHECKING:
 JOURNAL_FILE = "journal.bin"
 MARKET_FILE = "market.bin"
 """EVENT rows as a live engine saw them: on our clock, without our own lots."""
-JOURNAL = np.dtype(
-    [
-        ("ts", "<i8"),
-        ("order", "<u8"),
-        ("price", "<i8"),
-        ("lots", "<i8"),
-        ("a", "<i8"),
-        ("b", "<i8"),
-        ("c", "<i8"),
-        ("instrument", "<u4"),
-        ("kind", "<u2"),
-        ("check", "<u2"),
-    ]
-)
-"""One journal record: the same bytes as `hft::Record` (framework/core/journal.hpp)."""
 
 
 def new_folder(kind: str, name: str, base: Path | None = None) -> Path:
@@ -123,18 +109,6 @@ def read_market(folder: Path) -> NDArray[Any]:
     from hft.types import EVENT
 
     return _read_rows(folder / MARKET_FILE, EVENT)
-
-
-def checksums(journal: NDArray[Any]) -> NDArray[np.uint16]:
-    """Each record's checksum as the core computes it, (n,)."""
-    words = np.ascontiguousarray(journal).view(np.uint64).reshape(-1, 8).copy()
-    words[:, 7] &= np.uint64(0x0000FFFFFFFFFFFF)
-    h = np.full(len(journal), 0x9E3779B97F4A7C15, np.uint64)
-    with np.errstate(over="ignore"):
-        for column in range(8):
-            h = (h ^ words[:, column]) * np.uint64(0xFF51AFD7ED558CCD)
-            h ^= h >> np.uint64(32)
-    return (h ^ (h >> np.uint64(16))).astype(np.uint16)
 
 
 def _read_rows(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:

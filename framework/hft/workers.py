@@ -28,6 +28,7 @@ from types import FrameType
 from typing import IO, Any
 
 from hft.errors import HftError
+from hft.logs import log_to_stderr, logs_json
 
 GRACE_S = 10.0
 """How long a worker that was asked to stop may take."""
@@ -179,8 +180,6 @@ class _Worker:
 
     def __init__(self, heard: queue.Queue[tuple[_Worker, Any]]) -> None:
         self.task: int | None = None
-        from hft.cli.main import logs_json
-
         level = logging.getLogger().getEffectiveLevel()
         start = _START.format(path=sys.path, level=level, json=logs_json())
         self._process = subprocess.Popen(
@@ -275,8 +274,6 @@ class Link:
 
 def serve(level: int, as_json: bool) -> None:  # noqa: FBT001 - called from text
     """Do what comes in over standard input, until it ends."""
-    from hft.cli.main import log_to_stderr
-
     log_to_stderr(level, as_json=as_json)
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a strategy prints must not get between the messages

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hft import engine, run_folder
+from hft.journal import JOURNAL
 from hft.live import session
 from hft.live.verify import verify_run
 
@@ -147,7 +148,7 @@ def running():
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             for path in base.glob("live-*/journal.bin"):
-                head = np.fromfile(path, run_folder.JOURNAL, records)
+                head = np.fromfile(path, JOURNAL, records)
                 if len(head) == records and head["kind"].all():
                     return path.parent
             time.sleep(0.05)

@@ -8,7 +8,8 @@ import pytest
 
 from hft import engine, run_folder
 from hft.errors import ConfigError, DataError
-from hft.live.verify import END, checksums, verify_run
+from hft.journal import JOURNAL, RecordKind, checksums
+from hft.live.verify import verify_run
 
 SECONDS = {
     "data.synth.duration_s": 20.0,
@@ -150,7 +151,7 @@ def test_a_damaged_environment_is_named(replayed, copy, text):
 
 def spoil(folder, change):
     path = folder / "journal.bin"
-    records = np.fromfile(path, run_folder.JOURNAL)
+    records = np.fromfile(path, JOURNAL)
     change(records)
     path.write_bytes(records.tobytes())
 
@@ -251,7 +252,7 @@ def test_a_record_blanked_in_the_middle_is_not_taken_for_the_end(lived, copy):
     folder = copy(lived)
 
     def blank(records):
-        records[50] = np.zeros(1, run_folder.JOURNAL)[0]
+        records[50] = np.zeros(1, JOURNAL)[0]
 
     spoil(folder, blank)
     with pytest.raises(DataError, match=r"journal record 50 of \d+ \(kind 0\) is damaged"):
@@ -260,7 +261,7 @@ def test_a_record_blanked_in_the_middle_is_not_taken_for_the_end(lived, copy):
 
 def test_a_whole_journal_ends_with_its_own_length(lived):
     records = run_folder.read_journal(lived)
-    assert records["kind"][-1] == END
+    assert records["kind"][-1] == RecordKind.END
     assert records["a"][-1] == len(records) - 1
     assert (records["check"] == checksums(records)).all()
 

@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 
 from hft.analysis.records import NO_PRICE
 from hft.analysis.run_data import InstrumentFacts, Rows, RunData
-from hft.run_folder import checksums
-
-JOURNAL_NEW = 7
-"""Kind of a journal record whose `b` and `c` are a tag and a parent."""
+from hft.journal import RecordKind, checksums
 
 
 @dataclass(slots=True)
@@ -52,7 +49,7 @@ class Joining:
 
         Args:
             run: what the day left.
-            journal: its records (hft.run_folder.JOURNAL), changed in place but for their checksums.
+            journal: its records (hft.journal.JOURNAL), changed in place but for their checksums.
             rows: its market rows by instrument.
         """
         if not self._carried:
@@ -119,7 +116,7 @@ class Joining:
 
     def _journal(self, journal: NDArray[Any], tags: NDArray[np.int64]) -> None:
         journal["order"][journal["order"] > 0] += np.uint64(self._orders)
-        new = journal["kind"] == JOURNAL_NEW
+        new = journal["kind"] == RecordKind.NEW  # `b` and `c` are its tag and parent
         journal["b"][new] = tags[journal["b"][new]]
         journal["c"][new & (journal["c"] > 0)] += self._parents
         self.journals.append(journal)

@@ -9,6 +9,8 @@ import sys
 
 import click
 
+from hft.logs import log_to_stderr
+
 COMMANDS = {
     "backtest": ("hft.cli.backtest:backtest", "Run a strategy over recorded or synthetic rows."),
     "live": ("hft.cli.live:live", "Run a strategy on the wall clock against a venue."),
@@ -38,22 +40,6 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object a line, for machines."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        import json
-
-        return json.dumps(
-            {
-                "ts": round(record.created, 6),
-                "level": record.levelname,
-                "logger": record.name,
-                "message": record.getMessage(),
-            }
-        )
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hft-framework", prog_name="hft")
 @click.option("-v", "--verbose", count=True, help="More log lines.")
@@ -63,19 +49,6 @@ def cli(verbose: int, quiet: int, log_json: bool) -> None:  # noqa: FBT001 - cli
     """One engine for replay and live trading."""
     levels = [logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG]
     log_to_stderr(levels[max(0, min(3, 2 + verbose - quiet))], as_json=log_json)
-
-
-def log_to_stderr(level: int, *, as_json: bool) -> None:
-    """Set up logging for people, or for machines; worker processes do as their parent did."""
-    handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonLines() if as_json else text)
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-
-
-def logs_json() -> bool:
-    """Whether this process logs as JSON lines."""
-    return any(isinstance(h.formatter, JsonLines) for h in logging.getLogger().handlers)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from hft.data.info import Info
 from hft.errors import ConfigError
 
 SPARKS = "▁▂▃▄▅▆▇█"
-SPARK_WIDTH = 60
+SPARK_WIDTH = 50  # a table 80 columns wide has room for it
 PANEL_HEIGHT = 190
 
 Float = NDArray[np.float64]

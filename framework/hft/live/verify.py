@@ -16,29 +16,11 @@ from numpy.typing import NDArray
 from hft import engine, run_folder
 from hft.config import load_recipe
 from hft.errors import ConfigError, DataError, StrategyError
-from hft.run_folder import checksums
+from hft.journal import JOURNAL, RecordKind, checksums, kind_name
 
 if TYPE_CHECKING:
     from hft.engine import Plan
 
-KINDS = {
-    1: "START",
-    2: "PACKET",
-    3: "UPDATE",
-    4: "SIGNAL",
-    5: "TIMER",
-    6: "CLOCK",
-    7: "NEW",
-    8: "CANCEL",
-    9: "REPLACE",
-    10: "REFUSED",
-    11: "ROW",
-    12: "STOP",
-    13: "END",
-    14: "WIND_DOWN",
-}
-"""Journal record kinds; see framework/core/journal.hpp."""
-START, STOP, END = 1, 12, 13
 _BLOCK = 1 << 16
 
 
@@ -74,11 +56,11 @@ def verify_run(folder: Path) -> Verification:
     journal = _whole_records(run_folder.read_journal(folder), live)
     if live:
         now = _feed_back(plan, folder, journal)
-        if not len(journal) or journal["kind"][-1] != END:
+        if not len(journal) or journal["kind"][-1] != RecordKind.END:
             notes.append("the journal ends without END: the process died, or the file was cut")
             now = now[: len(journal)]  # of the last input's outputs some may not have been written
     else:
-        now = engine.run_once(plan).journal.view(run_folder.JOURNAL)
+        now = engine.run_once(plan).journal.view(JOURNAL)
         if _status(folder) == "interrupted":
             notes.append("the run was interrupted: compared up to there")
             end = _last_stop(journal)
@@ -161,9 +143,9 @@ def _whole_records(journal: NDArray[Any], live: bool) -> NDArray[Any]:  # noqa: 
         return journal
     if live and first == end - 1:
         return journal[:first]  # torn: the process died while it was written
-    kind = KINDS.get(int(journal["kind"][first]), f"kind {journal['kind'][first]}")
     raise DataError(
-        f"journal record {first} of {len(journal)} ({kind}) is damaged: its checksum differs"
+        f"journal record {first} of {len(journal)} ({kind_name(journal[first])}) is damaged: "
+        "its checksum differs"
     )
 
 
@@ -178,8 +160,8 @@ def _first_damaged(journal: NDArray[Any]) -> int | None:
 
 def _last_stop(journal: NDArray[Any]) -> int:
     """The last STOP; all records, where a handler was cut before it. Days have one each."""
-    began = np.flatnonzero(journal["kind"] == START)
-    stops = np.flatnonzero(journal["kind"] == STOP)
+    began = np.flatnonzero(journal["kind"] == RecordKind.START)
+    stops = np.flatnonzero(journal["kind"] == RecordKind.STOP)
     after = stops[stops > began[-1]] if len(began) else stops
     return int(after[-1]) if len(after) else len(journal)
 
@@ -208,7 +190,7 @@ def _feed_back(plan: Plan, folder: Path, journal: NDArray[Any]) -> NDArray[Any]:
 
 def _made(verify: Any) -> NDArray[Any]:
     again: NDArray[np.uint8] = verify.results()["journal"]
-    return again.view(run_folder.JOURNAL)
+    return again.view(JOURNAL)
 
 
 def _compare(folder: Path, was: NDArray[Any], now: NDArray[Any], notes: list[str]) -> Verification:
@@ -230,6 +212,5 @@ def _compare(folder: Path, was: NDArray[Any], now: NDArray[Any], notes: list[str
 
 
 def _say(record: Any) -> str:
-    kind = KINDS.get(int(record["kind"]), str(record["kind"]))
     fields = ", ".join(f"{name} {record[name]}" for name in ("order", "price", "lots", "ts"))
-    return f"{kind} ({fields})"
+    return f"{kind_name(record)} ({fields})"
