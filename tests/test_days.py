@@ -26,9 +26,10 @@ from hft.analysis.run_data import load, save
 from hft.data import Store
 from hft.data.days import end_of_trading
 from hft.data.synth import SynthConfig, synthesize
-from hft.engine import Outcome, backtest, prepare, replay_rows, run_once, run_with_variants
+from hft.engine import Outcome, backtest, replay_rows, run_once, run_with_variants
 from hft.errors import ConfigError, HftError
 from hft.journal import JOURNAL, RecordKind, checksums
+from hft.plan import prepare
 from hft.types import EVENT, SEEN_BY_BOTH, Flag, InstrumentSpec, Kind, Trading
 
 DAYS = ("2024-03-04", "2024-03-05", "2024-03-07")

@@ -14,9 +14,10 @@ from sim import T0, Scripted, Sim
 from hft import Params, Strategy
 from hft.analysis.records import OrderState
 from hft.analysis.report import Report
-from hft.engine import prepare, run_once
+from hft.engine import run_once
 from hft.errors import ConfigError, DataError, OrderError
 from hft.features import Every, Features, OnPacket, feature, micro_price, mid
+from hft.plan import prepare
 from hft.types import BUY, GTC, IOC, POST_ONLY, SELL, InstrumentSpec, Trading
 
 MS, S = 1_000_000, 1_000_000_000

@@ -23,8 +23,9 @@ from hft.errors import ConfigError, HftError
 from hft.journal import JOURNAL
 
 if TYPE_CHECKING:
-    from hft.engine import Outcome, Plan
+    from hft.engine import Outcome
     from hft.feeds import Events, Feed
+    from hft.plan import Plan
 
 Tick = Callable[[int, float], None]
 

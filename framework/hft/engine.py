@@ -1,9 +1,8 @@
-"""`hft.backtest`: resolves a recipe, builds the core's replay and runs a strategy through it."""
+"""`hft.backtest`: builds the core's replay of a plan and runs a strategy through it."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -17,19 +16,17 @@ from numpy.typing import NDArray
 
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
-from hft.config import Recipe, VenueConfig, explain, load_recipe, set_key, set_value, to_recipe
+from hft.config import Recipe, VenueConfig
 from hft.durations import parse_ns
 from hft.environment import environment
-from hft.errors import ConfigError, HftError, StrategyError
+from hft.errors import ConfigError, StrategyError
 from hft.execution.latency import core_latency, delayed
-from hft.feeds import Feed, open_feeds
-from hft.loader import load_strategy, recipe_beside, split_class
+from hft.feeds import Feed
+from hft.plan import Plan, instance_of, needs_of, prepare
 from hft.types import InstrumentSpec
 
 if TYPE_CHECKING:
     from hft.analysis.report import Report
-    from hft.features import Features
-    from hft.inference.bundle import Bundle
     from hft.strategy import Strategy
 
 Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
@@ -38,31 +35,9 @@ Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
 MAIN, AVERSE = "replay", "risk-averse queue"
 LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
-TOLD = {"L2": "price levels", "L3": "every order", "trades": "prints"}
 MATCHING = ("fifo", "pro_rata")
 KEEPS = ("smaller", "same_price", "nothing")
 MOVES = ("on_answer", "on_call", "overlap")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
-    """A run, ready to go: what to run, on which rows, under which recipe."""
-
-    strategy: type[Strategy]
-    file: Path | None
-    recipe: Recipe
-    feeds: list[Feed]
-    params: Any
-    sources: list[SourcePlan]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SourcePlan:
-    """Features and the model, if any, that reads them."""
-
-    name: str
-    features: Features
-    bundle: Bundle | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,161 +108,6 @@ def backtest(
     plan = prepare(strategy, data, recipe=recipe, specs=specs, settings=settings, seed=seed)
     done = run_with_variants(plan, placebo=placebo, sweep=sweep, progress=progress, jobs=jobs)
     return Report(done.run)
-
-
-def prepare(
-    strategy: str | Path | type[Strategy],
-    data: str | Path | Mapping[str, NDArray[Any]] | None = None,
-    *,
-    recipe: str | Path | Mapping[str, Any] | None = None,
-    specs: list[InstrumentSpec] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    assignments: tuple[str, ...] = (),
-    seed: int | None = None,
-    model_home: Path | None = None,
-) -> Plan:
-    """Everything that can be wrong is found here, before the first row.
-
-    `model_home` is the strategy file beside which bundles lie, when the code is run from a copy.
-    """
-    cls, file = _strategy(strategy)
-    tables, origin = _tables(recipe, file)
-    for key, value in (settings or {}).items():
-        set_value(tables, key, value)
-    for assignment in assignments:
-        set_key(tables, assignment)
-    to_recipe(tables, origin)  # what is said below may count on the tables' shape
-    if not (data is None or isinstance(data, str | Path | Mapping)):
-        raise ConfigError(
-            f"data must be a path or EVENT arrays by SYMBOL.VENUE, was a {type(data).__name__}"
-        )
-    if isinstance(data, str | Path):
-        tables.setdefault("data", {})["path"] = str(data)
-    if seed is not None:
-        tables["seed"] = seed
-        if tables.get("data", {}).get("path", "synth") == "synth":
-            tables.setdefault("data", {}).setdefault("synth", {})["seed"] = seed
-    home = model_home or file
-    tables["strategy"] = str(home.resolve()) if home else f"{cls.__module__}:{cls.__qualname__}"
-    tables.setdefault("name", file.stem if file else cls.__name__)
-    _absolute(tables)
-    resolved = to_recipe(tables, origin)
-    arrays = data if isinstance(data, Mapping) else None
-    return assemble(cls, file, resolved, home, open_feeds(resolved, arrays, specs))
-
-
-def assemble(
-    cls: type[Strategy], file: Path | None, resolved: Recipe, home: Path | None, feeds: list[Feed]
-) -> Plan:
-    """A plan of a recipe that is complete; `home` is the file beside which bundles lie."""
-    params = _params(cls, resolved)
-    sources = _sources(cls, home, params)
-    _refuse_blind(cls, sources, feeds)
-    return Plan(cls, file, resolved, feeds, params, sources)
-
-
-def _needs(cls: type[Strategy], sources: list[SourcePlan]) -> dict[str, str]:
-    """What a feed must tell, each with what needs it."""
-    if isinstance(cls.needs, str):
-        raise StrategyError(f"{cls.__name__}.needs is {cls.needs!r}, want a tuple such as ('L3',)")
-    needs: dict[str, str] = {}
-    for source in sources:
-        needs |= {n: f"feature {name!r}" for n, name in source.features.needs.items()}
-    if cls.bars is not None:
-        needs["trades"] = f"{cls.__name__}.bars"
-    return needs | {name: f"{cls.__name__}.needs" for name in cls.needs}
-
-
-def _refuse_blind(cls: type[Strategy], sources: list[SourcePlan], feeds: list[Feed]) -> None:
-    """A feature that the data cannot feed would read 0 all day."""
-    needs = _needs(cls, sources)
-    unknown = set(needs) - set(TOLD)
-    if unknown:
-        raise StrategyError(f"{cls.__name__}.needs has {sorted(unknown)}; there are {list(TOLD)}")
-    for feed in feeds:
-        for need in sorted(set(needs) - feed.gives):
-            raise ConfigError(
-                f"{needs[need]} needs {TOLD[need]} ({need}); the data of {feed.spec.name} give "
-                f"{', '.join(sorted(feed.gives)) or 'neither levels nor trades'}"
-            )
-
-
-def _absolute(tables: dict[str, Any]) -> None:
-    """A run folder's recipe must mean the same from any working folder."""
-    legs = [leg for leg in tables.get("latency", {}).values() if isinstance(leg, dict)]
-    places = [(tables, "state"), (tables.get("data", {}), "path"), *((leg, "file") for leg in legs)]
-    for table, key in places:
-        if table.get(key) and Path(table[key]).exists():
-            table[key] = str(Path(table[key]).resolve())
-
-
-def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Path | None]:
-    from hft.strategy import Strategy
-
-    if isinstance(strategy, type) and issubclass(strategy, Strategy):
-        return strategy, None
-    if not isinstance(strategy, str | Path):
-        raise StrategyError(f"strategy is {strategy!r}: want a file or a Strategy class")
-    file, name = split_class(str(strategy))
-    return load_strategy(file, name), file
-
-
-def _tables(
-    recipe: str | Path | Mapping[str, Any] | None, file: Path | None
-) -> tuple[dict[str, Any], str]:
-    if isinstance(recipe, Mapping):
-        return msgspec.json.decode(msgspec.json.encode(recipe)), "recipe"
-    if not (recipe is None or isinstance(recipe, str | Path)):
-        raise ConfigError(f"recipe is {recipe!r}: want a TOML file or its tables")
-    path = Path(recipe) if recipe is not None else recipe_beside(file) if file else None
-    return (load_recipe(path), str(path)) if path else ({}, "recipe")
-
-
-def _params(cls: type[Strategy], recipe: Recipe) -> Any:
-    try:
-        return msgspec.convert(recipe.params, cls.params_type())
-    except msgspec.ValidationError as error:
-        why = explain(error, recipe.params, cls.params_type())
-        raise ConfigError(f"params of {cls.__name__}: {why}") from error
-
-
-def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[SourcePlan]:
-    models = dict(cls.models)
-    if cls.model is not None:
-        models["model"] = cls.model
-    sources = []
-    for name, model in models.items():
-        from hft.features import Feature
-        from hft.inference.bundle import load_bundle
-        from hft.inference.model import Model
-
-        if not isinstance(model, Model):
-            raise StrategyError(f"{name} of {cls.__name__} is {model!r}: want Model(...)")
-        own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
-        bundle = load_bundle(model.folder(file or Path.cwd() / "strategy.py"), own)
-        sources.append(SourcePlan(name, bundle.features, bundle))
-    features = _own_features(cls, params)
-    if features is not None:
-        sources.append(SourcePlan("features", features, None))
-    return sources
-
-
-def _own_features(cls: type[Strategy], params: Any) -> Features | None:
-    from hft.features import Features
-
-    strategy = _made(cls)
-    try:
-        features = strategy.inputs(params)
-    except HftError:
-        raise
-    except Exception as error:
-        raise StrategyError(f"{cls.__name__}.inputs: {type(error).__name__}: {error}") from error
-    if not (features is None or isinstance(features, Features)):
-        raise StrategyError(f"features of {cls.__name__} are {features!r}: want Features(...)")
-    return features
-
-
-# ---- running ----------------------------------------------------------------------------------
 
 
 def run_with_variants(
@@ -421,7 +241,7 @@ def replay_rows(
 
 def new_strategy(plan: Plan) -> Strategy:
     """A fresh strategy object with its parameters and seed."""
-    strategy = _made(plan.strategy)
+    strategy = instance_of(plan.strategy)
     strategy.params = plan.params
     strategy.seed = plan.recipe.seed
     if plan.recipe.state:
@@ -430,16 +250,6 @@ def new_strategy(plan: Plan) -> Strategy:
             strategy.on_load(state)
         except Exception as error:
             raise StrategyError(f"on_load: {type(error).__name__}: {error}") from error
-    return strategy
-
-
-def _made(cls: type[Strategy]) -> Strategy:
-    try:
-        strategy = cls()
-    except Exception as error:
-        raise StrategyError(f"{cls.__name__} cannot be made: {error}") from error
-    if not hasattr(strategy, "log"):
-        raise StrategyError(f"{cls.__name__}.__init__ must call super().__init__()")
     return strategy
 
 
@@ -495,7 +305,7 @@ def _build(plan: Plan) -> Any:
         parse_ns(recipe.engine.sample),
         np.iinfo(np.int64).max,
     )
-    by_orders = "L3" in _needs(plan.strategy, plan.sources)
+    by_orders = "L3" in needs_of(plan.strategy, plan.sources)
     for number, feed in enumerate(plan.feeds):
         rows = _words(delayed(feed.chunks(), latency.feed, latency.scale))
         one_book = "L3" in feed.gives and not by_orders and not feed.is_split

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hft.engine import Plan
+    from hft.plan import Plan
 
 _PACKAGES = ("numpy", "polars", "pyarrow", "msgspec")
 

@@ -19,7 +19,8 @@ from hft.config import Recipe
 from hft.errors import ConfigError, HftError, StrategyError
 
 if TYPE_CHECKING:
-    from hft.engine import Outcome, Plan, Progress
+    from hft.engine import Outcome, Progress
+    from hft.plan import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,14 +170,14 @@ _plans: dict[bytes, Plan] = {}
 
 def _plan(task: Task) -> Plan:
     """The task's plan; of days of one plan only the first builds it."""
-    from hft import engine
     from hft.feeds import open_feeds
     from hft.loader import load_strategy
+    from hft.plan import assemble
 
     key = msgspec.json.encode([str(task.file), task.strategy, repr(task.recipe)])
     if key not in _plans:
         _plans.clear()
         cls = load_strategy(task.file, task.strategy)
         home, feeds = Path(task.recipe.strategy), open_feeds(task.recipe)
-        _plans[key] = engine.assemble(cls, task.file, task.recipe, home, feeds)
+        _plans[key] = assemble(cls, task.file, task.recipe, home, feeds)
     return _plans[key]

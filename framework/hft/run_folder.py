@@ -22,7 +22,8 @@ from hft.errors import ConfigError, DataError
 from hft.journal import JOURNAL
 
 if TYPE_CHECKING:
-    from hft.engine import Outcome, Plan
+    from hft.engine import Outcome
+    from hft.plan import Plan
 
 JOURNAL_FILE = "journal.bin"
 MARKET_FILE = "market.bin"

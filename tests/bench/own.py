@@ -19,6 +19,7 @@ from pathlib import Path
 from turns import cpu
 
 from hft import engine
+from hft.plan import prepare
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,12 +58,12 @@ def first_report_s(strategy: str) -> float:
 
 def split(strategy: str, seconds: float, runs: int) -> dict[str, object]:
     settings = {"data.synth.duration_s": seconds, "engine.bracket": False}
-    plan = engine.prepare(strategy, settings=settings)
+    plan = prepare(strategy, settings=settings)
     began = time.perf_counter()
     rows = sum(len(chunk) for feed in plan.feeds for chunk in feed.chunks())
     source_s = time.perf_counter() - began
     plain = [engine.run_once(plan).run.wall_s for _ in range(runs)]
-    profiled = engine.prepare(strategy, settings={**settings, "engine.profile": True})
+    profiled = prepare(strategy, settings={**settings, "engine.profile": True})
     run = engine.run_once(profiled).run
     stages = dict(run.stages_s)
     stages["driver"] = max(0.0, stages["driver"] - source_s)

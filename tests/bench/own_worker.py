@@ -15,7 +15,8 @@ import peer_strategies as strategies
 from peer_strategies import INSTRUMENTS, SPEC
 from turns import serve
 
-from hft.engine import Plan, prepare, run_once
+from hft.engine import run_once
+from hft.plan import Plan, prepare
 from hft.types import InstrumentSpec
 
 DATA = Path(sys.argv[1])

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from hft.cli.main import cli
-from hft.engine import prepare
 from hft.errors import HftError
+from hft.plan import prepare
 
 STRATEGY = "strategies/join_bid.py"
 

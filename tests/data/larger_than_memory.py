@@ -47,7 +47,8 @@ def chunks(rows: int) -> Iterator[Any]:
 
 def main(folder: Path, rows: int, limit_mib: int, what: str) -> None:
     from hft.data import Store
-    from hft.engine import prepare, run_once
+    from hft.engine import run_once
+    from hft.plan import prepare
 
     strategy = folder / "now.py"
     strategy.write_text(STRATEGY)

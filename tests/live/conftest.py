@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hft import engine, run_folder
+from hft import run_folder
 from hft.journal import JOURNAL
 from hft.live import session
 from hft.live.verify import verify_run
+from hft.plan import prepare
 
 STRATEGIES = Path(__file__).parent / "strategies"
 BUSY = {"data.synth.symbols": ["AAA", "BBB"], "data.synth.messages_per_s": 10_000.0}
@@ -85,7 +86,7 @@ def trade(tmp_path):
     """Runs a strategy file live for `seconds` in this process; gives folder and outcome."""
 
     def run(strategy, seconds, **settings):
-        plan = engine.prepare(strategy, "synth", recipe={}, settings=settings)
+        plan = prepare(strategy, "synth", recipe={}, settings=settings)
         folder = run_folder.new_folder("live", plan.recipe.name, tmp_path)
         outcome = session.run_sim(plan, folder, round(seconds * 1e9))
         run_folder.write_outcome(folder, plan, outcome)

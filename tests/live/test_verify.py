@@ -10,6 +10,7 @@ from hft import engine, run_folder
 from hft.errors import ConfigError, DataError
 from hft.journal import JOURNAL, RecordKind, checksums
 from hft.live.verify import verify_run
+from hft.plan import prepare
 
 SECONDS = {
     "data.synth.duration_s": 20.0,
@@ -29,7 +30,7 @@ def settings_of(values):
 @pytest.fixture(scope="module")
 def replayed(everything, tmp_path_factory):
     """A backtest's run folder."""
-    plan = engine.prepare(everything, "synth", recipe={}, settings=SECONDS)
+    plan = prepare(everything, "synth", recipe={}, settings=SECONDS)
     outcome = engine.run_once(plan)
     assert outcome.run.status == "complete", outcome.run.error
     folder = run_folder.new_folder("backtest", "everything", tmp_path_factory.mktemp("runs"))
@@ -42,7 +43,7 @@ def lived(everything, tmp_path_factory):
     """A live session's run folder."""
     from hft.live import session
 
-    plan = engine.prepare(
+    plan = prepare(
         everything, "synth", recipe={}, settings={"data.synth.messages_per_s": 2000.0}
     )
     folder = run_folder.new_folder("live", "everything", tmp_path_factory.mktemp("runs"))
@@ -82,14 +83,14 @@ def test_a_recipe_gives_the_same_journal_in_any_process(replayed, everything, hf
 
 @pytest.mark.parametrize("rows", [1, 997, 1 << 18])
 def test_chunks_of_any_size_give_the_same_journal(replayed, everything, rows):
-    plan = engine.prepare(
+    plan = prepare(
         everything, "synth", recipe={}, settings={**SECONDS, "data.chunk_rows": rows}
     )
     assert engine.run_once(plan).journal.tobytes() == (replayed / "journal.bin").read_bytes()
 
 
 def test_another_seed_gives_another_journal(replayed, everything):
-    plan = engine.prepare(everything, "synth", recipe={}, settings=SECONDS, seed=2)
+    plan = prepare(everything, "synth", recipe={}, settings=SECONDS, seed=2)
     assert engine.run_once(plan).journal.tobytes() != (replayed / "journal.bin").read_bytes()
 
 

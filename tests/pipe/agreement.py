@@ -11,7 +11,8 @@ import numpy as np
 
 from hft import Strategy
 from hft.analysis.records import OrderState
-from hft.engine import prepare, run_once
+from hft.engine import run_once
+from hft.plan import prepare
 from hft.types import InstrumentSpec, Tif
 
 MS = 1_000_000

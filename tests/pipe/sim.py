@@ -21,8 +21,9 @@ import numpy as np
 
 from hft import Strategy
 from hft.analysis.records import NO_PRICE, FillReason, OrderState, Reason
-from hft.engine import Outcome, prepare, run_once
+from hft.engine import Outcome, run_once
 from hft.journal import JOURNAL
+from hft.plan import prepare
 from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind, Tif, Trading
 
 T0 = 1_700_000_000_000_000_000

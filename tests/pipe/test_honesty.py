@@ -17,7 +17,8 @@ from sim import JOURNAL, T0, Scripted, Sim, rechunked
 
 from hft import Strategy
 from hft.analysis.records import FillReason, OrderState
-from hft.engine import Outcome, prepare, run_once
+from hft.engine import Outcome, run_once
+from hft.plan import prepare
 from hft.types import BUY, POST_ONLY, SELL, InstrumentSpec, Kind
 
 MS = 1_000_000

@@ -14,7 +14,8 @@ from sim import T0, rechunked
 from twins import MS, Randomly, random_script
 
 from hft import Strategy
-from hft.engine import prepare, run_once
+from hft.engine import run_once
+from hft.plan import prepare
 from hft.types import BUY, EVENT, SEEN_BY_BOTH, SELL, Datum, Flag, InstrumentSpec, Kind
 
 NAMES = ("A.V", "B.V", "C.W")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from hft.data.synth import SynthConfig, symbol_chunks
-from hft.engine import Outcome, prepare, run_once
+from hft.engine import Outcome, run_once
 from hft.features import Features, OnTouch, imbalance, spread
 from hft.inference.bundle import save_bundle
 from hft.inference.card import Card, LayerEntry, Scaler, Training, entries_of
+from hft.plan import prepare
 from hft.types import InstrumentSpec
 
 WANTED = Path(__file__).parent / "wanted.py"

@@ -13,7 +13,8 @@ from sim import JOURNAL, T0, UPDATE, UPDATES, rechunked
 
 from hft import Strategy
 from hft.analysis.records import FillReason
-from hft.engine import prepare, run_once
+from hft.engine import run_once
+from hft.plan import prepare
 from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind
 
 MS = 1_000_000

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hft.engine import Outcome, prepare, run_once
+from hft.engine import Outcome, run_once
+from hft.plan import prepare
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hft.analysis.report import Report
-from hft.engine import prepare, run_once
+from hft.engine import run_once
+from hft.plan import prepare
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = {

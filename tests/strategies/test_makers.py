@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hft.analysis.records import OrderState
-from hft.engine import prepare, run_once
+from hft.engine import run_once
+from hft.plan import prepare
 from hft.types import BUY, SELL, Flag, Kind, Tif, Trading
 
 MAKERS = ("quote_at_touch", "glft_mm", "obi_mm", "lstm_mm")

@@ -62,6 +62,7 @@ def backtest(
     from hft.analysis.report import Report
     from hft.data.progress import progress
     from hft.loader import project_strategy
+    from hft.plan import prepare
 
     chosen = {
         "data.symbols": symbols,
@@ -70,7 +71,7 @@ def backtest(
         "engine.profile": profile,
     }
     settings = {key: value for key, value in chosen.items() if value}
-    plan = engine.prepare(
+    plan = prepare(
         strategy or project_strategy(),
         data,
         recipe=recipe,

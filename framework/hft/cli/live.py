@@ -43,17 +43,18 @@ def live(
 
     from rich.console import Console
 
-    from hft import engine, run_folder
+    from hft import run_folder
     from hft.analysis import terminal
     from hft.analysis.report import Report
     from hft.durations import parse_ns
     from hft.live import session
     from hft.loader import project_strategy
+    from hft.plan import prepare
 
     log = logging.getLogger(__name__)
     duration_ns = parse_ns(duration)
     nap_ns = 0 if idle == "spin" else parse_ns(idle)
-    plan = engine.prepare(
+    plan = prepare(
         strategy or project_strategy(), recipe=recipe, assignments=assignments, seed=seed
     )
     folder = run_folder.new_folder("live", plan.recipe.name, out)

@@ -20,9 +20,10 @@ import numpy as np
 from hft import engine, run_folder
 from hft.config import Leg, Series
 from hft.durations import parse_ns
-from hft.engine import Outcome, Plan
+from hft.engine import Outcome
 from hft.environment import environment
 from hft.errors import ConfigError, CoreError, DataError
+from hft.plan import Plan
 from hft.run_folder import MARKET_FILE
 
 log = logging.getLogger(__name__)

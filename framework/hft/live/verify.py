@@ -17,9 +17,10 @@ from hft import engine, run_folder
 from hft.config import load_recipe
 from hft.errors import ConfigError, DataError, StrategyError
 from hft.journal import JOURNAL, RecordKind, checksums, kind_name
+from hft.plan import prepare
 
 if TYPE_CHECKING:
-    from hft.engine import Plan
+    from hft.plan import Plan
 
 _BLOCK = 1 << 16
 
@@ -81,7 +82,7 @@ def _plan(folder: Path, facts: dict[str, Any]) -> Plan:
         raise DataError(f"{folder}/environment.json is damaged: it names no strategy_class")
     home = Path(load_recipe(recipe).get("strategy", ""))
     with _neighbours_of(home):
-        return engine.prepare(f"{copy}:{facts['strategy_class']}", recipe=recipe, model_home=home)
+        return prepare(f"{copy}:{facts['strategy_class']}", recipe=recipe, model_home=home)
 
 
 @contextmanager
