@@ -51,8 +51,8 @@ def open_files(request: Request) -> list[ItchFile]:
     sources = []
     for path in request.paths:
         day = request.date or date_of(path)
-        for symbol, locate in _stocks(path, request.symbols(), repair=request.repair):
-            spec = request.spec(symbol=symbol, venue="NASDAQ", tick=0.01, lot=1.0, currency="USD")
+        for symbol, locate in _stocks(path, request.symbols()):
+            spec = request.spec_of_whole(symbol=symbol, venue="NASDAQ", tick=0.01, currency="USD")
             source = ItchFile(path, spec, locate, day, repair=request.repair)
             if "tick" not in request.facts:
                 source.inferred.append("tick 0.01")
@@ -81,11 +81,11 @@ def date_of(path: Path) -> date:
     )
 
 
-def _stocks(path: Path, wanted: list[str], *, repair: bool) -> list[tuple[str, int]]:
+def _stocks(path: Path, wanted: list[str]) -> list[tuple[str, int]]:
     """Symbol and stock locate, by the file's own directory."""
     directory = _core.ItchDirectory()
     found: dict[str, tuple[int, int]] = {}
-    pieces = _Pieces(path, repair=repair)
+    pieces = _Pieces(path, repair=True)  # damage is left for the import to find
     for data in pieces:
         pieces.keep(data[directory.read(data) :])
         # A directory is sent before anything else, so whoever knows what he wants need not read on.
@@ -98,7 +98,7 @@ def _stocks(path: Path, wanted: list[str], *, repair: bool) -> list[tuple[str, i
     if not found:
         raise DataError(
             f"{path}: no stock directory (messages R), so this is no ITCH 5.0 file, or not the "
-            "beginning of one"
+            f"beginning of one{'; ' * bool(pieces.damage)}{pieces.damage}"
         )
     missing = [symbol for symbol in wanted if symbol not in found]
     if missing:
@@ -139,10 +139,10 @@ class ItchFile:
         self._repair = repair
         midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo("America/New_York"))
         tick = round(spec.tick * _PRICE_UNITS)
-        if tick < 1 or abs(tick / _PRICE_UNITS - spec.tick) > 1e-12 or spec.lot != 1.0:
+        if tick < 1 or abs(tick / _PRICE_UNITS - spec.tick) > 1e-12:
             raise ConfigError(
-                f"{spec.name}: tick {spec.tick:g} and lot {spec.lot:g}; prices of ITCH are in "
-                "0.0001 and sizes in shares, so want a tick that is a multiple of it and lot 1"
+                f"{spec.name}: tick {spec.tick:g}; prices of ITCH are in 0.0001, so want a tick "
+                "that is a multiple of it"
             )
         self._new_rows = (locate, int(midnight.timestamp()) * 1_000_000_000, tick, repair)
 

@@ -1,4 +1,4 @@
-"""Raw captures of Binance, spot and USD-M: `<local time> {json}` a line, plain or gzip.
+"""Raw captures of Binance, spot and USD-M: `<local time> {json}` a line, plain or packed.
 
 Read are depth diffs, trades (`trade`, else `aggTrade`) and the REST depth snapshot; other messages
 are counted and left out. The local time is in us or ns, told by its size.

@@ -165,9 +165,8 @@ def _source(
     )
     inferred: list[str] = []
     facts = _facts(request, one, definitions, inferred)
-    spec = request.spec(
-        symbol=one.symbol, venue=_venue(one.publisher, metadata.dataset), lot=1.0, **facts
-    )
+    venue = _venue(one.publisher, metadata.dataset)
+    spec = request.spec_of_whole(symbol=one.symbol, venue=venue, **facts)
     changes = _changes(one, all_found)
     assumed = book and not changes and metadata.dataset.startswith("GLBX")
     if assumed:

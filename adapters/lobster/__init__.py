@@ -43,7 +43,7 @@ def open_files(request: Request) -> list[LobsterFile]:
     sources = []
     for path in messages:
         symbol, date = _symbol_and_date(path, request)
-        spec = request.spec(symbol=symbol, venue="NASDAQ", tick=0.01, lot=1.0, currency="USD")
+        spec = request.spec_of_whole(symbol=symbol, venue="NASDAQ", tick=0.01, currency="USD")
         book = books.pop((symbol, date), None) or _beside(path)
         follow = book is not None and _bare(book) == _bare(path)
         sources.append(LobsterFile(path, spec, date, book, follow=follow, repair=request.repair))

@@ -54,7 +54,7 @@ def _known(files: list[TextFile]) -> list[tuple[TextFile, Layout]]:
     headers = [(file, names_in(file)) for file in files]
     known = [(file, layout) for file, names in headers if (layout := layout_of(names))]
     if not known:
-        seen = "; ".join(f"{file.name} has {', '.join(names)[:80]}" for file, names in headers)
+        seen = "; ".join(f"{file.name} has {', '.join(names)[:80]!r}" for file, names in headers)
         raise SchemaError(
             f"no Shanghai order or trade file: {seen}; want columns "
             f"such as {', '.join(LAYOUTS[0].columns())} (docs/formats-china.md)"

@@ -314,6 +314,19 @@ def test_a_book_price_off_the_tick_is_refused(tmp_path: Path) -> None:
         rows_of(source)
 
 
+def test_sizes_are_contracts_whatever_lot_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"lot 5; .* want lot 1"):
+        opened(book_file().save(tmp_path), lot=5.0)
+
+
+def test_prices_of_spreads_may_be_below_zero(tmp_path: Path) -> None:
+    file = File("mbo").mbo("A", "B", 1, -0.25, 3).mbo("A", "A", 2, 0.0, 4)
+    (source,) = opened(file.save(tmp_path), tick=0.25, negative_price=True)
+    done = import_source(source, Store(tmp_path / "store"))
+    rows = Store(tmp_path / "store").read(done.spec.name)
+    assert rows["price"][rows["kind"] == Kind.ADD].tolist() == [-1, 0]
+
+
 def test_records_of_other_kinds_may_stand_between(tmp_path: Path) -> None:
     file = File("mbo").map("ABCH4", 7, date(2024, 1, 9), date(2024, 1, 12))
     file.record("SystemMsg", rtype=23).mbo("A", "B", 1, 100.25, 5).tick_on()

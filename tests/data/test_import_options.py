@@ -59,3 +59,28 @@ def test_an_option_of_other_formats_is_refused(imports: tuple[str, ...]) -> None
         "--map is for csv, parquet; template files have no use for it"
     )
     assert "'30.1.2020' is no day such as 2020-01-30" in run(*imports, "--date", "30.1.2020")
+
+
+def test_a_file_that_is_given_twice_is_refused(imports: tuple[str, ...], tmp_path: Path) -> None:
+    again = str(tmp_path / ".." / tmp_path.name / "spread.csv")
+    assert run(*imports, again) == f"{again}: given twice, want each file once"
+
+
+def test_a_clock_offset_that_is_no_duration_is_named(imports: tuple[str, ...]) -> None:
+    said = run(*imports, "--clock-offset", "5x")
+    assert "clock offset: '5x' is not a duration" in said
+    assert said.endswith("d, or auto")
+
+
+def test_overwriting_takes_several_instruments_but_each_once(
+    imports: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "more.csv").write_text(SPREAD)
+    more = (*imports, str(tmp_path / "more.csv"), "--negative-price", "--overwrite")
+    assert "one source of S.TEMPLATE at a time, was given 2" in run(*more)
+    rows = "exchange,symbol,timestamp,local_timestamp,id,side,price,amount\n"
+    rows += "x,A,1700000000000000,1700000000000100,1,buy,10.5,2\n"
+    rows += "x,B,1700000000000000,1700000000000100,1,buy,10.5,2\n"
+    (tmp_path / "trades.csv").write_text(rows)
+    two = ("import", "tardis", str(tmp_path / "trades.csv"), "--store", str(tmp_path / "s"))
+    assert run(*two).count("1 rows") == run(*two, "--overwrite").count("1 rows") == 2

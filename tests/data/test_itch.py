@@ -357,7 +357,7 @@ def test_a_price_below_a_dollar_needs_a_finer_tick(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"message 6 at byte \d+: price 0.5021 .*0.0001"):
         rows_of(opened(path)[0])
     assert rows_of(opened(path, tick=0.0001)[0])["price"][-1] == 5_021
-    with pytest.raises(ConfigError, match="multiple of it and lot 1"):
+    with pytest.raises(ConfigError, match="want a tick that is a multiple of it"):
         opened(path, tick=0.00005)
 
 

@@ -369,6 +369,11 @@ def test_symbol_and_date_may_be_given(tmp_path: Path) -> None:
         source_of(tmp_path, MESSAGES, facts={"symbol": "ACM"})
 
 
+def test_sizes_are_shares_whatever_lot_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ACME.NASDAQ: lot 100; .* want lot 1"):
+        source_of(tmp_path, MESSAGES, facts={"lot": 100.0})
+
+
 # Real files.
 
 AAPL = "us_l3/AAPL_2012-06-21_0930-1030_message_50.csv.gz"

@@ -201,7 +201,7 @@ def test_commands_refuse_with_the_reason(tmp_path: Path, feed) -> None:
     facts = ("--symbol=F", "--venue=V", "--tick=0.1", "--lot=0.001", "--store", tmp_path / "s")
     np.save(tmp_path / "h.npy", np.zeros(1, EVENT_DTYPE))
     code, said = run("import", "hftbacktest", *[tmp_path / "h.npy"] * 2, "--overwrite", *facts)
-    assert (code, "one hftbacktest file at a time" in said) == (2, True)
+    assert (code, "given twice" in said) == (2, True)
     code, said = run("import", "xml", tmp_path / "f.npy", "--store", tmp_path / "s")
     assert (code, "want one of binance" in said) == (2, True)
     code, said = run("check", tmp_path / "f.npy", "--tick", 0.1, "--lot", 0.001)

@@ -90,11 +90,8 @@ def import_(
     target = Store(store)
     opening = Opening(form, list(files), more)
     sources = opening.sources()
-    if options["overwrite"] and len(sources) > 1:
-        raise click.UsageError(
-            f"--overwrite takes one {form} file at a time, was given {len(sources)}: a later one "
-            "would replace the days of an earlier one."
-        )
+    if options["overwrite"]:
+        _want_one_each([source.spec.name for source in sources])
     label = sources[0].name if len(sources) == 1 else f"{len(sources)} sources"
     with progress(label if jobs == 1 else f"{label}, {jobs} jobs") as tick:
         import_sources(
@@ -107,6 +104,15 @@ def import_(
             repair=repair,
             **options,
         )
+
+
+def _want_one_each(names: list[str]) -> None:
+    for name in names:
+        if (times := names.count(name)) > 1:
+            raise click.UsageError(
+                f"--overwrite takes one source of {name} at a time, was given {times}: a later one "
+                "would replace the days of an earlier one."
+            )
 
 
 def _say_imported(source: Source, done: Imported) -> None:

@@ -24,7 +24,7 @@ from hft.data.repairs import repair as repair_events
 from hft.data.store import Store
 from hft.data.writing import Writer
 from hft.durations import parse_ns
-from hft.errors import DataError, HftError, OutOfOrder
+from hft.errors import ConfigError, DataError, HftError, OutOfOrder
 from hft.types import InstrumentSpec
 
 LATENCY_FLOOR_NS = 1_000_000
@@ -228,7 +228,10 @@ def _clock(source: Source, offset: str | int | None) -> dict[str, Any]:
     if offset is None:
         return {"mode": "as recorded", "shift_ns": 0}
     if offset != "auto":
-        return {"mode": "given", "shift_ns": duration_ns(offset)}
+        try:
+            return {"mode": "given", "shift_ns": duration_ns(offset)}
+        except ConfigError as error:
+            raise ConfigError(f"clock offset: {error}, or auto") from None
     least = _least_latency(source.batches())
     if least is None or least >= 0:
         return {"mode": "auto", "shift_ns": 0, "least_latency_before_ns": least}

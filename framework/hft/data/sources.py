@@ -53,8 +53,12 @@ class Request:
     """Mend and count instead of refusing."""
 
     def __post_init__(self) -> None:
+        met: set[Path] = set()
         for path in self.paths:
             _want_readable(path)
+            if path.resolve() in met:
+                raise ConfigError(f"{path}: given twice, want each file once")
+            met.add(path.resolve())
 
     def symbols(self) -> list[str]:
         """Symbols asked for, `--symbol A,B`; none: all that the files hold."""
@@ -73,6 +77,20 @@ class Request:
                 f"the file holds no {', '.join(missing)}; give --{' --'.join(missing)}"
             )
         return InstrumentSpec(**facts)
+
+    def spec_of_whole(self, **known: Any) -> InstrumentSpec:
+        """Likewise, of a format whose sizes are whole shares or contracts: the lot is 1.
+
+        Raises:
+            ConfigError: another lot is given.
+        """
+        spec = self.spec(lot=1.0, **known)
+        if spec.lot != 1.0:
+            raise ConfigError(
+                f"{spec.name}: lot {spec.lot:g}; {self.form} sizes are whole shares or contracts, "
+                "so want lot 1"
+            )
+        return spec
 
 
 def _want_readable(path: Path) -> None:
