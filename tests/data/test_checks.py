@@ -29,6 +29,8 @@ FAULTS = [
     ("qty", -5, "qty of a LEVEL row is -5", DataError),
     ("price", -5, "price of a LEVEL row is -5", DataError),
     ("price", 0, "price of a LEVEL row is 0", DataError),
+    ("price", 10**16, "is beyond 9000000000000000", DataError),
+    ("qty", 2**62, "is beyond 9000000000000000", DataError),
     ("ts_event", -1, "no time between 1970 and 2200", DataError),
     ("ts_recv", 8_000_000_000_000_000_000, "1970 and 2200", DataError),
 ]

@@ -27,6 +27,8 @@ Mask = Any  # (n,) bool; fields of a structured array are Any to mypy
 Sequence = Literal["ignore", "increasing", "contiguous"]
 
 TS_END = 7_258_118_400_000_000_000  # 2200-01-01
+FARTHEST = 9_000_000_000_000_000
+"""Largest price in ticks or size in lots: up to here a float of them is whole, sums fit 64 bits."""
 BLOCK = 1 << 15  # rows; 2 MiB, so that a dozen passes over a block stay in cache
 
 _ANY = np.iinfo(np.int64).min
@@ -118,6 +120,10 @@ def _bad_price(e: Events) -> Mask:
     return np.less(e["price"], _LEAST_PRICE[e["kind"]])
 
 
+def _bad_range(e: Events) -> Mask:
+    return (e["price"] > FARTHEST) | (e["price"] < -FARTHEST) | (e["qty"] > FARTHEST)
+
+
 def _bad_order_id(e: Events) -> Mask:
     kind = e["kind"]
     bad = is_order(kind) & ((e["order_id"] == 0) | (e["order_id"] == _ANY))
@@ -168,6 +174,10 @@ def _say_price(r: Any) -> str:
     )
 
 
+def _say_range(r: Any) -> str:
+    return f"price {r['price']} or qty {r['qty']} of a {_name(r)} row is beyond {FARTHEST}"
+
+
 def _say_order_id(r: Any) -> str:
     return f"order_id {r['order_id']} or ref_id {r['ref_id']} of a {_name(r)} row is no order's"
 
@@ -201,6 +211,7 @@ ROW_RULES: tuple[Rule, ...] = (
     ("side", _bad_side, _say_side),
     ("qty", _bad_qty, _say_qty),
     ("price", _bad_price, _say_price),
+    ("range", _bad_range, _say_range),
     ("order id", _bad_order_id, _say_order_id),
     ("payload", _bad_payload, _say_payload),
     ("time", _bad_time, _say_time),
