@@ -489,6 +489,13 @@ def test_a_run_of_days_is_verified_and_reported(store: Path, taker: Path, tmp_pa
     assert " 0 differences" in verified.stdout
 
 
+def test_workers_find_modules_as_their_parent_does(
+    store: Path, taker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere")])  # which imports pass over
+    assert run_with_variants(flat(taker, store), jobs=2).run.status == "complete"
+
+
 def test_workers_log_as_their_parent_does(store: Path, tmp_path: Path) -> None:
     said = TAKER.replace("self.heard = 0", "self.heard = 0; self.log.info('begun'); print('aloud')")
     (tmp_path / "said.py").write_text(said)

@@ -181,7 +181,8 @@ class _Worker:
     def __init__(self, heard: queue.Queue[tuple[_Worker, Any]]) -> None:
         self.task: int | None = None
         level = logging.getLogger().getEffectiveLevel()
-        start = _START.format(path=sys.path, level=level, json=logs_json())
+        path = [each for each in sys.path if isinstance(each, str)]  # as imports take them
+        start = _START.format(path=path, level=level, json=logs_json())
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
             stdin=subprocess.PIPE,

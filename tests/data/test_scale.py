@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -300,7 +301,8 @@ def test_a_file_that_fails_is_named_and_the_days_before_it_are_whole(
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_two_files_of_one_day_are_refused_whoever_comes_first(tmp_path: Path, jobs: str) -> None:
     files = table_files(tmp_path, 2)
-    done = imported(tmp_path / "s", [*files, files[0]], "--jobs", jobs)
+    again = shutil.copy(files[0], tmp_path / "again.csv")
+    done = imported(tmp_path / "s", [*files, str(again)], "--jobs", jobs)
     assert isinstance(done.exception, DataError)
     assert "already has 2024-08-09; overwrite or append" in str(done.exception)
     assert len(hashes(tmp_path / "s")) == 2

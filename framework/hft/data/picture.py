@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from hft.analysis.sheet import sheet
 from hft.analysis.svg import Axes, Line, Series, draw
 from hft.data.course import DEPTH_LEVELS, SECOND_NS
-from hft.data.info import Info
 from hft.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hft.data.info import Info
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 50  # a table 80 columns wide has room for it
