@@ -447,6 +447,13 @@ def test_a_time_range_cuts_the_day_and_its_end(store: Path, taker: Path) -> None
     assert run.fills["position"][-1] == 0
 
 
+def test_a_time_of_the_recipe_that_is_none_is_named(store: Path, taker: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.end: 'noon' is no ISO date or time"):
+        flat(taker, store, **{"data.end": "noon"})
+    with pytest.raises(ConfigError, match=r"no rows of BTCUSDT.SIM .* --symbol\) leaves"):
+        flat(taker, store, **{"data.start": "2024-03-08"})
+
+
 def test_a_range_that_ends_in_a_break_ends_with_the_last_row(tmp_path: Path, taker: Path) -> None:
     rows, spec = day_rows(DAYS[0], 1)
     rows = rows[rows["kind"] != Kind.STATUS]

@@ -174,6 +174,7 @@ def _stored(config: DataConfig) -> list[Feed]:
         symbol, _, venue = first.rpartition(".") if "." in first else (first, "", "FILE")
         spec = InstrumentSpec(symbol=symbol, venue=venue, tick=config.tick, lot=config.lot)
     source = open_data(config.path, spec)
+    _require_times(config)
     feeds = []
     for name in source.symbols():
 
@@ -199,6 +200,16 @@ def _stored(config: DataConfig) -> list[Feed]:
             )
         )
     return feeds
+
+
+def _require_times(config: DataConfig) -> None:
+    from hft.data.store import instant
+
+    for key, value in (("start", config.start), ("end", config.end)):
+        try:
+            instant(value)
+        except ConfigError as error:
+            raise ConfigError(f"data.{key}: {error}") from error
 
 
 def _range(source: Store | FileData, name: str, config: DataConfig) -> tuple[int, int]:
@@ -235,6 +246,7 @@ def _not_empty(feeds: list[Feed], config: DataConfig) -> list[Feed]:
         if not any(len(rows) for rows in feed.chunks()):
             raise ConfigError(
                 f"no rows of {feed.spec.name} from {config.start or 'the first'} to "
-                f"{config.end or 'the last'}; `hft data info {config.path}` shows what there is"
+                f"{config.end or 'the last'}; `hft data info {config.path}` shows what there is, "
+                "data.symbols (--symbol) leaves instruments out"
             )
     return feeds
