@@ -96,7 +96,4 @@ class TemplateFile:
     def _whole(
         self, values: NDArray[np.float64], step: float, what: str, lines: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        try:
-            return on_grid(values, step, what, rows=lines, where="line")[0]
-        except DataError as error:
-            raise DataError(f"{self.name}: {error}") from None
+        return on_grid(values, step, what, rows=lines, where="line", source=self.name)[0]

@@ -290,7 +290,4 @@ class WonderTraderFile:
     def _steps(self, values: NDArray[Any], step: float, what: str, rows: Ints) -> Ints:
         flat = values.astype(np.float64).ravel()
         each = np.repeat(rows, flat.size // max(len(rows), 1))
-        try:
-            return on_grid(flat, step, what, rows=each)[0].reshape(values.shape)
-        except DataError as error:
-            raise DataError(f"{self.name}: {error}") from None
+        return on_grid(flat, step, what, rows=each, source=self.name)[0].reshape(values.shape)

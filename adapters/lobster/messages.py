@@ -167,14 +167,15 @@ class LobsterFile:
         events["side"] = resting * np.sign(c["side"])  # a print has its aggressor's side
         events["order_id"] = np.where(kind < _HIDDEN, c["order_id"], 0)
         events["qty"] = np.where(halt | (kind == DELETE), 0, c["size"])
-        loose = np.asarray(kind >= _HIDDEN)
-        try:
-            prices = np.where(halt, 0, c["price"]) / PRICE_UNIT
-            events["price"], rounded = on_grid(
-                prices, self.spec.tick, "price", loose=loose, rows=m.lines, where="line"
-            )
-        except DataError as error:
-            raise DataError(f"{self.name}: {error}") from None
+        events["price"], rounded = on_grid(
+            np.where(halt, 0, c["price"]) / PRICE_UNIT,
+            self.spec.tick,
+            "price",
+            loose=np.asarray(kind >= _HIDDEN),
+            rows=m.lines,
+            where="line",
+            source=self.name,
+        )
         count(self.counts, "prints rounded", rounded)
         for code, state in _STATE_OF.items():
             events["ref_id"][halt & (c["price"] == code)] = state

@@ -129,12 +129,15 @@ class Block:
         """
         values = np.where(self.good if values.ndim == 1 else self.good[:, None], values, 0.0)
         rows = np.repeat(self.lines, values.size // max(len(values), 1))
-        try:
-            whole, rounded = on_grid(
-                values.ravel(), step, what, loose=loose, rows=rows, where=self.reader.unit
-            )
-        except DataError as error:
-            raise DataError(f"{self.reader.name}: {error}") from None
+        whole, rounded = on_grid(
+            values.ravel(),
+            step,
+            what,
+            loose=loose,
+            rows=rows,
+            where=self.reader.unit,
+            source=self.reader.name,
+        )
         self.reader.count("prints rounded", rounded)
         return whole.reshape(values.shape)
 

@@ -20,6 +20,7 @@ def on_grid(
     loose: Mask | None = None,
     rows: NDArray[np.int64] | int = 0,
     where: str = "row",
+    source: str = "",
 ) -> tuple[NDArray[np.int64], int]:
     """Each value in whole steps, and how many were rounded.
 
@@ -33,6 +34,7 @@ def on_grid(
         loose: rows that may be rounded.
         rows: row number of each value, or of the first one.
         where: what those numbers count, `row` or `line`.
+        source: file, for the message.
 
     Raises:
         DataError: names the row, the value and the nearest valid value.
@@ -50,7 +52,8 @@ def on_grid(
         if fatal.any():
             at = int(fatal.argmax())
             row = int(rows[at]) if isinstance(rows, np.ndarray) else rows + at
-            raise DataError(_off_grid(float(values[at]), step, what, f"{where} {row}"))
+            place = f"{source}: {where} {row}" if source else f"{where} {row}"
+            raise DataError(_off_grid(float(values[at]), step, what, place))
         rounded = int(np.count_nonzero(off))
     return whole.astype(np.int64), rounded
 

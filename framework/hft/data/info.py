@@ -121,7 +121,7 @@ class _Histogram:
     def at(self, share: float) -> int:
         total = np.cumsum(self._counts)
         place = int(np.searchsorted(total, share * total[-1]))
-        return round(2 ** ((place + 0.5) / _BINS_PER_OCTAVE))
+        return round(2 ** ((place + 0.5) / _BINS_PER_OCTAVE)) if place else 0
 
 
 def check_data(
