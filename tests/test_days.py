@@ -450,7 +450,7 @@ def test_a_time_range_cuts_the_day_and_its_end(store: Path, taker: Path) -> None
 def test_a_time_of_the_recipe_that_is_none_is_named(store: Path, taker: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.end: 'noon' is no ISO date or time"):
         flat(taker, store, **{"data.end": "noon"})
-    with pytest.raises(ConfigError, match=r"no rows of BTCUSDT.SIM .* --symbol\) leaves"):
+    with pytest.raises(ConfigError, match=r"no rows of BTCUSDT.SIM .*--symbol\) leaves"):
         flat(taker, store, **{"data.start": "2024-03-08"})
 
 
