@@ -187,6 +187,9 @@ def test_a_picture_needs_a_name_that_says_its_form(tmp_path: Path, feed, spec) -
     Store(tmp_path / "s").write(feed, spec)
     done = CliRunner().invoke(cli, ["data", "info", str(tmp_path / "s"), "--picture", "day.png"])
     assert "a picture is a .svg or .html file, day.png is .png" in str(done.exception)
+    nowhere = ["--picture", str(tmp_path / "absent" / "day.svg")]
+    done = CliRunner().invoke(cli, ["data", "info", str(tmp_path / "s"), *nowhere])
+    assert "no such folder as" in str(done.exception)
     more = ["--picture", "day.svg", "--no-book"]
     assert CliRunner().invoke(cli, ["data", "info", str(tmp_path / "s"), *more]).exit_code == 2
 

@@ -37,7 +37,9 @@ def draw_days(infos: list[Info], path: Path) -> None:
 
 
 def require_picture(path: Path) -> None:
-    """Refuse a name that does not end as a picture's."""
+    """Refuse a name that does not end as a picture's, or is in no folder."""
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"{path}: no such folder as {path.parent}, want one that is there")
     if path.suffix not in (".svg", ".html"):
         ending = path.suffix or "without an ending"
         raise ConfigError(f"a picture is a .svg or .html file, {path} is {ending}")
