@@ -224,6 +224,7 @@ bool FeatureSet::end_packet(const Book& book, Ts now) {
     follow_book(book, now);
   }
   warm_ = now - started_ >= warm_up_ns_;
+  if (trigger_.kind == Trigger::Kind::CLOCK && next_clock_ == kNever) wind_clock(book, now);
   switch (trigger_.kind) {
     case Trigger::Kind::PACKET:
       return fire(book, now);
@@ -237,8 +238,16 @@ bool FeatureSet::end_packet(const Book& book, Ts now) {
   return false;
 }
 
+/// Nights and weekends have no rows: the clock stands while the market is closed.
+void FeatureSet::wind_clock(const Book& book, Ts now) noexcept {
+  next_clock_ = book.trading == Trading::CLOSED
+                    ? kNever
+                    : (now / trigger_.interval_ns + 1) * trigger_.interval_ns;
+}
+
 bool FeatureSet::on_clock(const Book& book, Ts now) {
-  next_clock_ = (now / trigger_.interval_ns + 1) * trigger_.interval_ns;
+  wind_clock(book, now);
+  if (next_clock_ == kNever) return false;
   packet_before_ =
       last_packet_;  // at an instant between packets, the packet before is the last one
   warm_ = book.live() && book.two_sided() && started_ != kNoTime && now - started_ >= warm_up_ns_;
@@ -252,8 +261,6 @@ void FeatureSet::start(const Book& book, Ts now) noexcept {
   for (const int s : {BUY, SELL}) refresh(book.side(s), side_index(s), flow_);
   mid_ = 0.5 * static_cast<double>(book.mid2());
   for (auto& history : histories_) history.start(now);
-  if (trigger_.kind == Trigger::Kind::CLOCK)
-    next_clock_ = (now / trigger_.interval_ns + 1) * trigger_.interval_ns;
 }
 
 void FeatureSet::follow_book(const Book& book, Ts now) noexcept {

@@ -111,7 +111,8 @@ class FeatureSet {
   bool end_packet(const Book& book, Ts now);
   /// At `next_clock()`; true: a new row is in `row()`.
   bool on_clock(const Book& book, Ts now);
-  Ts next_clock() const noexcept { return next_clock_; }  ///< kNever: not clocked, or no book yet
+  /// kNever: not clocked, no book yet, or the market is closed.
+  Ts next_clock() const noexcept { return next_clock_; }
 
   std::span<const double> row() const noexcept { return row_; }
   Ts row_ts() const noexcept { return row_ts_; }
@@ -174,6 +175,7 @@ class FeatureSet {
 
   void plan(const FeatureSpec& spec);
   void start(const Book& book, Ts now) noexcept;
+  void wind_clock(const Book& book, Ts now) noexcept;
   void follow_book(const Book& book, Ts now) noexcept;
   void refresh(const Ladder& ladder, int side, DepthCache& cache) noexcept;
   void add_order_flow(int side, Ts now) noexcept;

@@ -104,7 +104,7 @@ def OnTrade() -> Trigger:
 
 
 def Every(interval: str | int) -> Trigger:
-    """A row at every whole multiple of `interval` since the epoch, market or no market."""
+    """A row at every whole multiple of `interval` since the epoch, until the market is closed."""
     interval_ns = parse_ns(interval)
     if interval_ns == 0:
         raise ConfigError("Every: the interval must be longer than 0")

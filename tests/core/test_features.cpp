@@ -158,3 +158,19 @@ TEST_CASE("a clock that a busy strategy hears late reads windows fed since") {
   REQUIRE(f.features.on_clock(f.book, due));
   CHECK(f.features.row()[0] == 3.0);
 }
+
+TEST_CASE("a clock stands while the market is closed") {
+  Fed f({spec(FeatureKind::MID)}, {Trigger::Kind::CLOCK, false, 1'000});
+  f.two_sided(kStart);
+  CHECK(f.features.next_clock() == (kStart / 1'000 + 1) * 1'000);
+  Event status = row(Kind::STATUS, NO_SIDE, 0, 0, kStart + 2'500);
+  status.ref_id = static_cast<std::int64_t>(Trading::CLOSED);
+  f.feed(status);
+  CHECK_FALSE(f.features.on_clock(f.book, f.features.next_clock()));
+  CHECK(f.features.next_clock() == kNever);
+  status.ref_id = static_cast<std::int64_t>(Trading::OPEN);
+  status.ts_recv = kStart + 10'000'500;
+  f.feed(status);
+  CHECK(f.features.next_clock() == (status.ts_recv / 1'000 + 1) * 1'000);
+  CHECK(f.features.on_clock(f.book, f.features.next_clock()));
+}
