@@ -43,9 +43,7 @@ def lived(everything, tmp_path_factory):
     """A live session's run folder."""
     from hft.live import session
 
-    plan = prepare(
-        everything, "synth", recipe={}, settings={"data.synth.messages_per_s": 2000.0}
-    )
+    plan = prepare(everything, "synth", recipe={}, settings={"data.synth.messages_per_s": 2000.0})
     folder = run_folder.new_folder("live", "everything", tmp_path_factory.mktemp("runs"))
     run_folder.write_outcome(folder, plan, session.run_sim(plan, folder, 2_000_000_000))
     return folder
@@ -83,9 +81,7 @@ def test_a_recipe_gives_the_same_journal_in_any_process(replayed, everything, hf
 
 @pytest.mark.parametrize("rows", [1, 997, 1 << 18])
 def test_chunks_of_any_size_give_the_same_journal(replayed, everything, rows):
-    plan = prepare(
-        everything, "synth", recipe={}, settings={**SECONDS, "data.chunk_rows": rows}
-    )
+    plan = prepare(everything, "synth", recipe={}, settings={**SECONDS, "data.chunk_rows": rows})
     assert engine.run_once(plan).journal.tobytes() == (replayed / "journal.bin").read_bytes()
 
 
