@@ -69,7 +69,7 @@ class Book {
   }
 
   /// A row of an L3 kind; returns what it did to the levels.
-  std::span<const OrderBook::Change> apply_order(const Event& e) {
+  [[gnu::noinline]] std::span<const OrderBook::Change> apply_order(const Event& e) {
     if (e.kind == Kind::EXECUTE && !(e.flags & NO_PRINT)) last_price = e.price;
     if (leader_ && !leader_->leads(reader_)) return changes_ = follow();
     if (!leader_ && !orders_) [[unlikely]]

@@ -29,7 +29,6 @@ struct Order {
     Lots lots = 0, cum = 0;
     double ahead = 0;                      ///< lots before us in the queue
     std::uint64_t arrival = 0;             ///< L3: orders with a smaller number stand before us
-    Lots rata_leaves = 0, rata_given = 0;  ///< pro rata: at the instant's first execution, since
     double ahead_at_rest = std::numeric_limits<double>::quiet_NaN();
     Lots traded = 0;  ///< printed at our price and not yet seen as a smaller level
     Ts traded_ts = kNoTime;

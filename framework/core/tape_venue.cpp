@@ -34,10 +34,24 @@ void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
   const Lots before = l.book.side(e.side).set(key, e.qty);
   // A level that is only no longer shown may still be there: our place in it stays.
   const bool out_of_view = e.qty == 0 && (e.flags & UNCERTAIN);
-  for (const auto& level : l.own[s])
-    if (level.key == key && !out_of_view)
-      for (Order* o : level.fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
-  shrink_taken(l, s, key, before, e.qty);
+  const auto own = std::ranges::find(l.own[s], key, &Listing::OwnLevel::key);
+  if (own != l.own[s].end() && !out_of_view)
+    for (Order* o : own->fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
+  if (!l.taken[s].empty()) [[unlikely]]
+    shrink_taken(l, s, key, before, e.qty);
+}
+
+/// A row about one order of the tape.
+void TapeVenue::on_order(Listing& l, const Event& e, std::int64_t row) {
+  if (e.kind == Kind::EXECUTE && l.own_best[side_index(e.side)] != kNoKey) on_execute(l, e, row);
+  const auto changes = l.book.apply_order(e);
+  bool hot = false;
+  for (const OrderBook::Change& c : changes) hot |= l.book.side(c.side).hot(c.key);
+  if (hot) [[unlikely]]
+    on_hot_changes(l, changes);
+  for (const OrderBook::Change& c : changes)
+    if (c.gone < 0 && l.own_best[1 - side_index(c.side)] >= -c.key) [[unlikely]]
+      on_crossed(l, as_level(e, c), row);
 }
 
 /// An order of the tape came, left or changed where something of ours is: we know whether it stands
@@ -47,23 +61,20 @@ void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> ch
     const OrderBook::Change& c = changes[i];
     const auto same_level = [&](const auto& k) { return k.key == c.key && k.side == c.side; };
     const int s = side_index(c.side);
-    for (const auto& level : l.own[s]) {
-      if (level.key != c.key) continue;
-      for (Order* o : level.fifo)
+    const auto own = std::ranges::find(l.own[s], c.key, &Listing::OwnLevel::key);
+    if (own != l.own[s].end())
+      for (Order* o : own->fifo)
         if (c.arrival < o->venue.arrival)
           o->venue.ahead = std::max(o->venue.ahead - static_cast<double>(c.gone), 0.0);
-    }
     // An order that goes to the back of its level takes nothing away: a row's changes of a level
     // are one, also with another level's (an id used again) between them.
-    if (std::ranges::none_of(changes.subspan(i + 1), same_level))
+    if (!l.taken[s].empty() && std::ranges::none_of(changes.subspan(i + 1), same_level))
       shrink_taken(l, s, c.key, std::ranges::find_if(changes, same_level)->before, c.after);
   }
 }
 
 /// A cancelled lot was as likely one of those we had taken; new size is real.
 void TapeVenue::shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after) {
-  if (l.taken[s].empty()) [[likely]]
-    return;
   if (Listing::Taken* t = find(l.taken[s], key)) {
     if (after < before && before > 0)
       t->lots *= static_cast<double>(after) / static_cast<double>(before);
@@ -117,7 +128,7 @@ void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t r
     const Lots reached = queue_.print(o.venue, e.qty, shared, e.ts_event);
     if (!by_size) return reached;
     if (!std::exchange(opened, true)) open_pro_rata(l, s, level, left, e.ts_event);
-    return pro_rata(level, o.venue);
+    return pro_rata(l, s, level.key, o);
   });
 }
 
@@ -136,7 +147,7 @@ void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
     if (level.key > x.key) return left;
     if (by_size) {
       if (!std::exchange(opened, true)) open_pro_rata(l, s, level, left, e.ts_event);
-      return pro_rata(level, o.venue);
+      return pro_rata(l, s, level.key, o);
     }
     if (x.arrival >= o.venue.arrival) return left;
     // It stands before us; only a queue that was told anew may hold less than it trades.
@@ -172,29 +183,37 @@ void TapeVenue::share(Listing& l, const Event& e, int s, std::int64_t key, bool 
 
 /// Executions of one instant at one level are shared as one: by what everybody had before the
 /// first.
-void TapeVenue::open_pro_rata(const Listing& l, int s, Listing::OwnLevel& level, Lots executed,
+void TapeVenue::open_pro_rata(Listing& l, int s, const Listing::OwnLevel& level, Lots executed,
                               Ts ts) {
-  if (level.rata_ts != ts) {
-    level.rata_ts = ts;
-    level.rata_executed = 0;
-    level.rata_lots = l.book.side(s == 0 ? BUY : SELL).at(level.key);
-    for (Order* o : level.fifo) {
-      level.rata_lots += o->venue.leaves();
-      o->venue.rata_leaves = o->venue.leaves();
-      o->venue.rata_given = 0;
+  if (l.shared_ts != ts) l.shared.clear();
+  l.shared_ts = ts;
+  auto at = std::ranges::find_if(
+      l.shared, [&](const auto& each) { return each.s == s && each.key == level.key; });
+  if (at == l.shared.end()) {
+    Listing::Shared first{s, level.key, 0, l.book.side(s == 0 ? BUY : SELL).at(level.key), {}};
+    for (const Order* o : level.fifo) {
+      first.lots += o->venue.leaves();
+      first.dues.push_back({o, o->venue.leaves(), 0});
     }
+    at = l.shared.insert(at, std::move(first));
   }
-  level.rata_executed += executed;
+  at->executed += executed;
 }
 
 /// What an order is due of them and has not been given, in whole lots; what rounding leaves goes to
-/// others.
-Lots TapeVenue::pro_rata(const Listing::OwnLevel& level, Order::Resting& r) {
-  const Lots due = static_cast<Lots>(static_cast<__int128>(level.rata_executed) * r.rata_leaves /
-                                     std::max<Lots>(level.rata_lots, 1));
-  const Lots lots = std::clamp(due - r.rata_given, Lots{0}, r.leaves());
-  r.rata_given += lots;
-  return lots;
+/// others, and who came since the first has nothing.
+Lots TapeVenue::pro_rata(Listing& l, int s, std::int64_t key, const Order& o) {
+  for (auto& level : l.shared) {
+    if (level.s != s || level.key != key) continue;
+    for (auto& mine : level.dues) {
+      if (mine.order != &o) continue;
+      const auto all = static_cast<__int128>(level.executed) * mine.leaves / level.lots;
+      const Lots lots = std::clamp(static_cast<Lots>(all) - mine.given, Lots{0}, o.venue.leaves());
+      mine.given += lots;
+      return lots;
+    }
+  }
+  return 0;
 }
 
 /// Side that rested when the feed does not say who was the aggressor: the one whose touch it
@@ -420,7 +439,6 @@ void TapeVenue::rest(Listing& l, Order& o) {
   o.venue.live = true;
   o.venue.ahead = o.venue.ahead_at_rest = static_cast<double>(l.book.side(side).at(key));
   o.venue.traded = 0;
-  o.venue.rata_leaves = o.venue.rata_given = 0;
   o.venue.arrival = l.book.orders() ? l.book.orders()->arrivals() : 0;
   auto& levels = l.own[s];
   auto at = std::find_if(levels.begin(), levels.end(),

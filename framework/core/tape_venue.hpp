@@ -48,9 +48,6 @@ struct Listing {
   struct OwnLevel {
     std::int64_t key;
     std::vector<Order*> fifo;
-    Ts rata_ts = kNoTime;    ///< pro rata: the instant whose executions are shared ...
-    Lots rata_executed = 0;  ///< ... what they came to so far ...
-    Lots rata_lots = 0;      ///< ... and all lots at the level before the first, ours included
   };
   std::vector<OwnLevel> own[2];  ///< best first
   std::int64_t own_best[2] = {kNoKey, kNoKey};
@@ -60,6 +57,19 @@ struct Listing {
     Ts ts;
   };
   std::vector<Taken> taken[2];  ///< what we took of the tape's levels, unhealed
+  /// Pro rata: the executions of one instant at one level, shared by what everybody had before.
+  struct Shared {
+    struct Due {
+      const Order* order;
+      Lots leaves, given;
+    };
+    int s;
+    std::int64_t key;
+    Lots executed, lots;  ///< so far; at the level before the first, ours included
+    std::vector<Due> dues;
+  };
+  Ts shared_ts = kNoTime;
+  std::vector<Shared> shared;  ///< of the instant `shared_ts`
   Markouts markouts;
   std::int64_t last_mid2 = kNoPrice;  ///< last two-sided mid
 
@@ -95,22 +105,13 @@ class TapeVenue {
         ladder.set(key, e.qty);
       if (l.own_best[1 - s] >= -key && e.qty > 0) [[unlikely]]
         on_crossed(l, e, row);
-    } else if (is_order(e.kind)) {
-      if (e.kind == Kind::EXECUTE && l.own_best[side_index(e.side)] != kNoKey)
-        on_execute(l, e, row);
-      const auto changes = l.book.apply_order(e);
-      bool hot = false;
-      for (const OrderBook::Change& c : changes) hot |= l.book.side(c.side).hot(c.key);
-      if (hot) [[unlikely]]
-        on_hot_changes(l, changes);
-      for (const OrderBook::Change& c : changes)
-        if (c.gone < 0 && l.own_best[1 - side_index(c.side)] >= -c.key) [[unlikely]]
-          on_crossed(l, as_level(e, c), row);
     } else if (e.kind == Kind::TRADE) {
       const int resting = e.side != NO_SIDE ? -e.side : passive_side(l, e.price);
       if (resting != 0 && l.own_best[side_index(resting)] >= e.price * resting) [[unlikely]]
         on_print(l, e, resting, row);
       l.book.last_price = e.price;
+    } else if (is_order(e.kind)) {
+      on_order(l, e, row);
     } else {
       on_rare(l, e, row);
     }
@@ -130,14 +131,15 @@ class TapeVenue {
 
  private:
   void on_hot_level(Listing& l, const Event& e, std::int64_t key);
+  void on_order(Listing& l, const Event& e, std::int64_t row);
   void on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes);
   void on_execute(Listing& l, const Event& e, std::int64_t row);
   template <class F>
   void share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,
              F&& reached);
-  static void open_pro_rata(const Listing& l, int s, Listing::OwnLevel& level, Lots executed,
+  static void open_pro_rata(Listing& l, int s, const Listing::OwnLevel& level, Lots executed,
                             Ts ts);
-  static Lots pro_rata(const Listing::OwnLevel& level, Order::Resting& r);
+  static Lots pro_rata(Listing& l, int s, std::int64_t key, const Order& o);
   static Event as_level(const Event& e, const OrderBook::Change& c) noexcept;
   void shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after);
   void on_crossed(Listing& l, const Event& e, std::int64_t row);

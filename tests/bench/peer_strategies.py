@@ -87,23 +87,24 @@ class MmHandles(Strategy):
 class Grid(Strategy):
     """Ten levels a side around a skewed mid; the verb rounds and stops at the touch."""
 
-    half_spread_ticks = 2.0
-
     def on_start(self) -> None:
         self.every("100ms", self.step)
 
     def step(self) -> None:
         position = self.position().lots
         fair = self.book().mid - position / LOTS * 0.5
-        half = self.half_spread_ticks
-        self.ladder(BUY, fair - half, 1, LEVELS, LOTS if position < LIMIT else 0)
-        self.ladder(SELL, fair + half, 1, LEVELS, LOTS if position > -LIMIT else 0)
+        self.ladder(BUY, fair - 2.0, 1, LEVELS, LOTS if position < LIMIT else 0)
+        self.ladder(SELL, fair + 2.0, 1, LEVELS, LOTS if position > -LIMIT else 0)
 
 
 class GridAtTouch(Grid):
     """On the feed of orders the touch moves a tick at a time; further out nothing would fill."""
 
-    half_spread_ticks = 0.5
+    def step(self) -> None:
+        position = self.position().lots
+        fair = self.book().mid - position / LOTS * 0.5
+        self.ladder(BUY, fair - 0.5, 1, LEVELS, LOTS if position < LIMIT else 0)
+        self.ladder(SELL, fair + 0.5, 1, LEVELS, LOTS if position > -LIMIT else 0)
 
 
 class GridInt(Grid):
