@@ -27,8 +27,8 @@ struct Order {
   struct Resting {
     Ticks price = kNoPrice;
     Lots lots = 0, cum = 0;
-    double ahead = 0;                      ///< lots before us in the queue
-    std::uint64_t arrival = 0;             ///< L3: orders with a smaller number stand before us
+    double ahead = 0;           ///< lots before us in the queue
+    std::uint64_t arrival = 0;  ///< L3: orders with a smaller number stand before us
     double ahead_at_rest = std::numeric_limits<double>::quiet_NaN();
     Lots traded = 0;  ///< printed at our price and not yet seen as a smaller level
     Ts traded_ts = kNoTime;
