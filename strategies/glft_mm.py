@@ -36,6 +36,7 @@ class GlftMaker(Strategy):
         p = self.params
         self.pace = {name: Pace(0.1, p.half_life_s, p.depth_ticks) for name in self.instruments}
         self.found = dict.fromkeys(self.instruments)  # GlftQuotes, None until measured
+        self.warned = set()
         self.every(p.interval, self.requote, if_changed=("touch", "position", "orders"))
 
     def on_bar(self, bar):
@@ -46,6 +47,14 @@ class GlftMaker(Strategy):
         self.pace[name].end_slice(row.mid)
         if self.pace[name].seconds >= p.warm_up_s:
             self.found[name] = self.pace[name].quotes(p.gamma)
+            if self.found[name] is None and name not in self.warned:
+                self.warned.add(name)
+                self.log.warning(
+                    "%s: prints reach all of the %d ticks that are measured: no quotes until their "
+                    "rate falls (depth_ticks should exceed the spread)",
+                    name,
+                    p.depth_ticks,
+                )
 
     def requote(self):
         for name, inst in self.instruments.items():

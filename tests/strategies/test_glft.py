@@ -120,3 +120,15 @@ def test_pace_has_no_opinion_before_it_has_seen_anything() -> None:
     pace.end_slice(1000.0)  # the first mid begins a slice, it does not end one
     assert pace.seconds == 0
     assert pace.quotes(0.1) is None
+
+
+def test_a_market_wider_than_what_is_measured_has_no_quotes() -> None:
+    """Every print reaches every depth that is counted, so nothing says how rates fall."""
+    pace = Pace(0.1, 60.0, max_ticks=4)
+    rng = np.random.default_rng(3)
+    for _ in range(3_000):
+        mid = 180_000 + float(rng.integers(-80, 80))
+        pace.prints(mid + rng.integers(4, 120), mid - rng.integers(3, 120))
+        pace.end_slice(mid)
+        quotes = pace.quotes(0.01)
+        assert quotes is None or quotes.half_spread_ticks <= 40

@@ -28,6 +28,9 @@ from hft.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 
+FARTHEST = 10
+"""Quotes so many times deeper than what was measured would be extrapolated: there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Intensity:
@@ -154,6 +157,17 @@ class Pace:
         return fit_intensity(depths, self._reached / (2 * self._seconds))
 
     def quotes(self, gamma: float) -> GlftQuotes | None:
-        """Stationary quotes for the market as measured; None while it cannot be."""
+        """Stationary quotes for the market as measured; None while it cannot be.
+
+        Where rates hardly fall over the depth that is measured, as where the spread is wider than
+        it, the formulas give quotes at no price at all: that counts as not measured.
+        """
         intensity = self.intensity()
-        return None if intensity is None else glft_quotes(gamma, self.sigma, intensity)
+        if intensity is None:
+            return None
+        try:
+            quotes = glft_quotes(gamma, self.sigma, intensity)
+        except OverflowError:
+            return None
+        farthest = FARTHEST * (len(self._reached) - 1)
+        return quotes if quotes.half_spread_ticks <= farthest else None
