@@ -9,7 +9,8 @@ namespace {
 constexpr std::int64_t kPollEvery = 1 << 12;
 constexpr std::size_t kPrefetchRows = 16;
 constexpr std::size_t kMostWaiting = 1 << 14;  // changes of levels between the two books
-constexpr Ns kFlattenAgain = 100'000'000;      // a market order that found no size tries once more
+// What could not be sold is tried again; as long as nothing goes, each time twice as long after.
+constexpr Ns kFlattenAgain = 100'000'000, kFlattenSeldom = 10'000'000'000;
 
 Ns wall_ns() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -24,7 +25,7 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
       config_(std::move(config)),
       listings_(engine.markets().size()),
       is_active_(engine.markets().size()),
-      wind_down_(engine.markets().size(), kNever) {
+      wind_down_(engine.markets().size()) {
   for (std::size_t v = 0; v < venues.size(); ++v) {
     entries_.push_back({Channel(venues[v].entry), {}});
     venues_.push_back(std::make_unique<TapeVenue>(std::move(venues[v]), engine.orders(), fills_));
@@ -46,7 +47,7 @@ void ReplayDriver::add_stream(InstrumentId inst, Stream stream, bool one_book_of
   venues_lead_ = true;
 }
 
-void ReplayDriver::wind_down(InstrumentId inst, Ts ts) { wind_down_.at(inst) = ts; }
+void ReplayDriver::wind_down(InstrumentId inst, Ts ts) { wind_down_.at(inst).next = ts; }
 
 std::int64_t ReplayDriver::rows(InstrumentId inst) const noexcept {
   if (inst >= streams_.size()) return 0;
@@ -67,8 +68,8 @@ void ReplayDriver::run() {
     start_ = std::min({start_, s.venue.ts, s.local.ts});
   }
   if (start_ == kNever) throw DataError("there are no rows to replay");
-  for (Ts& ts : wind_down_) ts = std::max(ts, start_);
-  next_wind_down_ = *std::min_element(wind_down_.begin(), wind_down_.end());
+  for (WindDown& w : wind_down_) w.next = std::max(w.next, start_);
+  next_wind_down_ = std::ranges::min(wind_down_, {}, &WindDown::next).next;
   next_sample_ =
       config_.sample_ns > 0 ? start_ - start_ % config_.sample_ns + config_.sample_ns : kNever;
   handle(start_, [&] {
@@ -221,12 +222,15 @@ void ReplayDriver::deliver(const Next& next) {
 }
 
 void ReplayDriver::end_trading(Ts ts) {
-  const auto at = std::find(wind_down_.begin(), wind_down_.end(), ts);
+  const auto at = std::ranges::find(wind_down_, ts, &WindDown::next);
   const auto inst = static_cast<InstrumentId>(at - wind_down_.begin());
   bool again = false;
   handle(ts, [&] { again = engine_->wind_down(inst, engine_->now()); });
-  *at = again ? ts + kFlattenAgain : kNever;
-  next_wind_down_ = *std::min_element(wind_down_.begin(), wind_down_.end());
+  const Lots left = engine_->market(inst).account.position;
+  at->wait = left == at->left ? std::min(2 * at->wait, kFlattenSeldom) : kFlattenAgain;
+  at->left = left;
+  at->next = again ? ts + at->wait : kNever;
+  next_wind_down_ = std::ranges::min(wind_down_, {}, &WindDown::next).next;
 }
 
 /// Gives one input to the engine at the time the strategy's thread is free, and sends what came out

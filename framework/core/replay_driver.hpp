@@ -109,7 +109,12 @@ class ReplayDriver {
   Server server_;
   Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime,
      next_sample_ = kNever;
-  std::vector<Ts> wind_down_;  // by instrument: when its trading day ends, or it is asked again
+  struct WindDown {
+    Ts next = kNever;  // when its trading day ends, or it is asked again
+    Ns wait = 0;
+    Lots left = 0;
+  };
+  std::vector<WindDown> wind_down_;  // by instrument
   Ts next_wind_down_ = kNever;
   Ts books_at_ = kNoTime;     // last row that nobody listened to
   Ts quiet_until_ = kNoTime;  // no answer that is still to be made reaches us before
