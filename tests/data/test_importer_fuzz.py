@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from conformance import CASES, Case, Written, rows_of
+from damage import cut, double, drop, flip
 
 from hft.data import Source, Store, check, import_source
 from hft.errors import HftError
@@ -28,33 +29,11 @@ def noise_after_a_good_start(rng: random.Random, raw: bytes) -> bytes:
     return raw[: rng.randrange(len(raw))] + rng.randbytes(rng.randrange(1, 500))
 
 
-def flip_bits(rng: random.Random, raw: bytes) -> bytes:
-    out = bytearray(raw)
-    for _ in range(rng.choice([1, 1, 3, 20])):
-        out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
-    return bytes(out)
-
-
 def change_a_byte(rng: random.Random, raw: bytes) -> bytes:
     at = rng.randrange(len(raw))
     return (
         raw[:at] + rng.choice([b"\0", b"\xff", b"-", b"9", b"\n", b",", b"e", b" "]) + raw[at + 1 :]
     )
-
-
-def cut(rng: random.Random, raw: bytes) -> bytes:
-    return raw[: rng.randrange(len(raw))]
-
-
-def drop(rng: random.Random, raw: bytes) -> bytes:
-    start = rng.randrange(len(raw))
-    return raw[:start] + raw[start + rng.randrange(1, 200) :]
-
-
-def double(rng: random.Random, raw: bytes) -> bytes:
-    start = rng.randrange(len(raw))
-    end = start + rng.randrange(1, 400)
-    return raw[:end] + raw[start:end] + raw[end:]
 
 
 def splice(rng: random.Random, raw: bytes) -> bytes:
@@ -72,7 +51,7 @@ def move_lines(rng: random.Random, raw: bytes) -> bytes:
 
 
 WAYS: tuple[Way, ...] = (
-    flip_bits,
+    flip,
     change_a_byte,
     cut,
     drop,
