@@ -2,8 +2,8 @@
 /// most half full. Key and value share a 16-byte entry, so that a lookup is one cache line.
 ///
 /// Multiplied by the golden ratio, ids that count up in even steps stand evenly apart, better than
-/// a hash that mixes well would put them. Its worst case are steps that are large Fibonacci numbers,
-/// where probes run long; no feed is known to take them.
+/// a hash that mixes well would put them. Its worst case are steps that are large Fibonacci
+/// numbers, where probes run long; no feed is known to take them.
 #pragma once
 #include <bit>
 #include <cstdint>
