@@ -341,10 +341,13 @@ Order& Engine::new_order(InstrumentId inst, int side, Lots lots, Ticks price, Ti
   r.parent = parent;
   r.ahead_at_accept = std::numeric_limits<double>::quiet_NaN();
   r.ts_decide = now_;
+  r.ts_model_start = r.ts_model_end = r.ts_handled = kNoTime;
   r.ts_send = r.ts_arrive = r.ts_ack = r.ts_done = kNoTime;
   if (cause == nullptr) cause = signal_;
   if (cause != nullptr) {
     r.by_signal = 1;
+    r.ts_model_start = cause->ts_start;
+    r.ts_model_end = cause->ts_end;
     r.ts_cause_event = cause->ts_event;
     r.ts_cause_recv = cause->ts_recv;
     r.cause_row = cause->cause_row;
@@ -521,7 +524,7 @@ void Engine::on_update(const Update& u, Ts now) {
   const std::int64_t how = static_cast<std::int64_t>(u.kind) << 24 |
                            static_cast<std::int64_t>(u.reason) << 16 |
                            static_cast<std::int64_t>(u.fill_reason) << 8 | (u.maker ? 1 : 0);
-  std::int64_t amount = u.money;
+  std::int64_t amount = u.money + u.impact;
   if (u.kind == Update::Kind::ACCEPTED || u.kind == Update::Kind::REPLACED)
     std::memcpy(&amount, &u.ahead, sizeof amount);
   record(RecordKind::UPDATE, now, u.instrument, u.order, u.price, u.lots, how, amount, u.ts_venue);
@@ -593,7 +596,7 @@ void Engine::apply_fill(Order& o, const Update& u, Ts now) {
   Market& m = market(u.instrument);
   o.row.cum_lots += u.lots;
   o.row.cum_ticks += u.price * u.lots;
-  m.account.apply(m.inst, o.row.side, u.lots, u.price, u.money);
+  m.account.apply(m.inst, o.row.side, u.lots, u.price, u.money, u.impact);
   m.exposure.position = m.account.position;
   ++position_generation_;
   if (o.row.parent != 0) parents_[o.row.parent].filled += u.lots;
@@ -645,6 +648,7 @@ void Engine::sample(Ts ts) {
     s.equity = m.account.equity(m.inst, m.sampled_mid2);
     s.fees = m.account.fees;
     s.funding = m.account.funding;
+    s.impact = m.account.impact;
     s.instrument = m.inst.id;
     s.open_orders = m.exposure.open_orders;
     samples.push_back(s);

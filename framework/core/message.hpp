@@ -15,6 +15,7 @@ struct Command {
   Lots lots = 0;           ///< total size asked for, filled part included
   Ts ts_send = kNoTime;
   Ts ts_arrive = kNoTime;
+  Ns response_ns = -1;  ///< replay: how long its first answer will take; -1: drawn then
 };
 
 struct Update {
@@ -39,6 +40,8 @@ struct Update {
   Lots lots = 0;  ///< FILL: filled now; REPLACED: new total
   double ahead = std::numeric_limits<double>::quiet_NaN();  ///< ACCEPTED, REPLACED: lots before us
   Money money = 0;                                          ///< FILL: fee; FUNDING: amount paid
+  Money impact = 0;           ///< FILL, replay: what our own trading added to the price
+  bool extrapolated = false;  ///< FILL, replay
   Ts ts_venue = kNoTime;
   Ts ts_recv = kNoTime;
   std::int64_t cause_row = -1;

@@ -25,6 +25,7 @@ enum class QueueModel : std::uint8_t {
 struct QueueConfig {
   QueueModel model = QueueModel::POWER3;
   double n = 2.0;
+  bool draws = false;  ///< a cancel lies wholly before or behind us, by a keyed draw
 };
 
 class Queue {

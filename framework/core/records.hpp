@@ -66,8 +66,11 @@ struct OrderRow {
   double ahead_at_accept;  ///< lots ahead when it joined the queue; NaN: never rested
   Ts ts_cause_event;       ///< venue's time of the packet or features that led to it
   Ts ts_cause_recv;        ///< the same packet on our clock
+  Ts ts_model_start;       ///< by_signal: the model's service began ...
+  Ts ts_model_end;         ///< ... and its answer was there
   Ts ts_decide;            ///< the handler started
-  Ts ts_send;              ///< left us
+  Ts ts_handled;           ///< ... and its compute time was over
+  Ts ts_send;              ///< passed the risk gate and left us
   Ts ts_arrive;            ///< reached the venue's matching
   Ts ts_ack;               ///< first answer reached us
   Ts ts_done;              ///< final state known to us
@@ -83,13 +86,14 @@ struct OrderRow {
   std::uint8_t by_signal;  ///< 1: ts_cause_* are those of the signal's features
   std::uint8_t pad[11];
 };
-static_assert(sizeof(OrderRow) == 144);
+static_assert(sizeof(OrderRow) == 168);
 
 struct FillRow {
   OrderId order;
   Ticks price;
   Lots lots;
-  Money fee;  ///< paid when positive
+  Money fee;     ///< paid when positive
+  Money impact;  ///< what our own trading added to the price paid; negative: what it gave back
   Ts ts_venue;
   Ts ts_recv;         ///< the fill report reached us
   std::int64_t mid2;  ///< venue's bid + ask just before the fill [half ticks]; kNoPrice: none yet
@@ -102,20 +106,21 @@ struct FillRow {
   std::int8_t side;
   std::uint8_t maker;
   FillReason reason;
-  std::uint8_t pad;
+  std::uint8_t extrapolated;  ///< 1: our share of the volume was too large to believe this fill
 };
-static_assert(sizeof(FillRow) == 136);
+static_assert(sizeof(FillRow) == 144);
 
 struct SampleRow {
   Ts ts;
   Ticks bid, ask;  ///< our book; kNoPrice: none
   Lots position;
-  Money equity;   ///< marked at the mid, after fees and funding
+  Money equity;   ///< marked at the mid, after fees, funding and impact
   Money fees;     ///< paid so far
   Money funding;  ///< paid so far
+  Money impact;   ///< paid so far
   InstrumentId instrument;
   std::uint32_t open_orders;
 };
-static_assert(sizeof(SampleRow) == 64);
+static_assert(sizeof(SampleRow) == 72);
 
 }  // namespace hft

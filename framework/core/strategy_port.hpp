@@ -29,6 +29,7 @@ struct Signal {
   Ts ts_features = kNoTime;  ///< our clock when the features row was made
   Ts ts_event = kNoTime;     ///< venue's time of the packet behind it
   Ts ts_recv = kNoTime;
+  Ts ts_start = kNoTime, ts_end = kNoTime;  ///< of the model's service
   std::int64_t cause_row = -1;
   std::vector<float> outputs;
 };

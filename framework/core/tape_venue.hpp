@@ -27,6 +27,21 @@ enum class Matching : std::uint8_t {
   PRO_RATA,  ///< a level's executions are shared by size
 };
 
+/// The price overlay of our own taking; see impact.hpp.
+struct ImpactConfig {
+  std::vector<double> weights;    ///< [ticks a lot], one an exponential
+  std::vector<Ns> half_lives_ns;  ///< as many
+  double permanent = 0;           ///< [ticks a lot]
+};
+
+/// What a taker pays beyond the touch where the data do not tell depth.
+struct SlippageConfig {
+  enum class Model : std::uint8_t { NONE = 0, SPREAD, VOLATILITY, SQUARE_ROOT };
+  Model model = Model::NONE;
+  double coefficient = 0;
+  Ns horizon_ns = 1'000'000'000;  ///< VOLATILITY
+};
+
 struct VenueConfig {
   QueueConfig queue;
   Matching matching = Matching::FIFO;
@@ -37,6 +52,16 @@ struct VenueConfig {
   bool through_fills_all = false;  ///< a print through our price fills all of us, not only its size
   bool fill_on_cross = true;  ///< false: wait for a print when the other side arrives at our price
   Ns refill_half_life_ns = 1'000'000'000;  ///< of size we took; 0: never heals by itself
+  double refill_probability = 1;           ///< that what we take heals; else it stays away
+  double fade = 0;              ///< share of each level that is gone when a taker arrives
+  bool fade_compounds = false;  ///< true: (1 - fade)^(i + 1) of the i-th level is left
+  ImpactConfig impact;
+  Ns participation_window_ns = 10'000'000'000;
+  double participation_flag = 0.1;  ///< our share of the volume above which fills are marked
+  double participation_cap = 0;     ///< ... which takers may not exceed; 0: none
+  bool depth_is_touch = false;      ///< takers fill whole at the best price, and pay `slippage`
+  SlippageConfig slippage;
+  std::uint64_t seed = 1;  ///< of the keyed draws
   Latency entry, response;
 };
 

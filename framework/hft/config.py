@@ -28,8 +28,20 @@ Duration = str | int
 """`"250us"`, or a whole number of ns."""
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Scale = Annotated[float, Meta(ge=0, le=100)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 Fee = Annotated[float, Meta(gt=-1, lt=1)]
 LONGEST_LEG = "1min"
+LEGS = (
+    "feed",
+    "entry",
+    "response",
+    "entry_cancel",
+    "entry_replace",
+    "compute",
+    "risk",
+    "inference",
+)
+"""Of `[latency]`."""
 FINEST_SAMPLE = "1ms"
 SHORTEST_END = "1s"
 
@@ -49,6 +61,8 @@ class Series(Section, frozen=True):
 
 
 Leg = Duration | Series
+"""A duration, `"profile"`, or a recorded series."""
+PROFILE = "profile"
 
 
 class DataConfig(Section, frozen=True):
@@ -71,19 +85,78 @@ class DataConfig(Section, frozen=True):
     synth: SynthConfig = SynthConfig(duration_s=1800.0, price0_ticks=20_000, tick=1.0)
 
 
+class ServerConfig(Section, frozen=True):
+    """The inference server: what it does with rows that come while it works."""
+
+    mode: Literal["conflate", "queue", "skip", "deadline"] = "conflate"
+    """Keep the newest row a model and instrument; keep `bound` rows; drop them; or `conflate` and
+    refuse rows that cannot be answered within `deadline` of their market event."""
+    bound: Annotated[int, Meta(ge=1, le=1 << 20)] = 1024
+    """Rows that wait in mode `queue`; beyond it the oldest is dropped."""
+    deadline: Duration = "8ms"
+    max_batch: Annotated[int, Meta(ge=1, le=4096)] = 1
+    """Waiting rows of different streams answered together."""
+    per_item: Duration = 0
+    """What every further row of a batch adds to the service."""
+    per_row: Duration = 0
+    """What every row that was conflated away adds: a model's state moves over all of them."""
+
+
 class LatencyConfig(Section, frozen=True):
     """The four legs. Defaults: a desk in the venue's region, not in its rack."""
 
+    profile: str = ""
+    """A latency profile's file, or `colocated`, `same-region`, `cross-region`."""
+    model: Literal["bootstrap", "empirical", "lognormal", "recorded"] = "bootstrap"
+    """How a leg that is `"profile"` is drawn from it; see docs/latency.md."""
+    block: Duration = 0
+    """Mean block of the bootstrap; 0: chosen from the profile."""
+    conditioned: bool = True
+    """Blocks come from the profile's own stretches of the same message rate."""
     feed: Leg | Literal["data"] = "data"
-    """`data`: ts_recv - ts_event of each row; a duration replaces it."""
-    entry: Leg = "1ms"
-    response: Leg = "1ms"
-    compute: Leg = "20us"
-    """A handler call; the strategy is one server, later inputs wait."""
-    inference: Leg = "50us"
-    """A model's service time; another server, the newest row waiting an instrument wins."""
+    """`data`: ts_recv - ts_event of each row; anything else replaces it."""
+    entry: Leg | None = None
+    """Unset: the profile's where there is one and it has this stage, else 1ms."""
+    response: Leg | None = None
+    """Unset: likewise, 1ms."""
+    entry_cancel: Leg | None = None
+    """Of cancels; unset: the profile's own where it has them, else as `entry`."""
+    entry_replace: Leg | None = None
+    """Of replaces; unset: likewise."""
+    ordering: Literal["fifo", "independent"] = "fifo"
+    """Whether a message can overtake the one sent before it: never on one connection (FIX, OUCH),
+    yes where each travels alone (REST)."""
+    compute: Leg | None = None
+    """A handler call; the strategy is one server, later inputs wait. Unset: likewise, 20us."""
+    risk: Leg = 0
+    """The gate, for each message of a handler."""
+    inference: Leg | None = None
+    """A model's service time on a server of its own. Unset: likewise, 50us."""
+    server: ServerConfig = ServerConfig()
     scale: Scale = 1.0
     """Multiplies every leg, the feed's included."""
+
+
+class ImpactConfig(Section, frozen=True):
+    """The price overlay of our own taking, charged in cash; see docs/impact.md."""
+
+    weights: tuple[Annotated[float, Meta(ge=0)], ...] = ()
+    """Push of one lot, one an exponential; none: no overlay."""
+    half_lives: tuple[Duration, ...] = ()
+    permanent: Annotated[float, Meta(ge=0)] = 0.0
+    """Push of one lot that stays."""
+    unit: Literal["ticks_per_lot", "spread_per_depth"] = "ticks_per_lot"
+    """`spread_per_depth`: the weights are shares of the mean spread for a trade of the mean size at
+    the touch, both measured on the run's first rows."""
+
+
+class SlippageConfig(Section, frozen=True):
+    """What a taker pays beyond the touch where data tell no depth: a weak model."""
+
+    model: Literal["none", "spread", "volatility", "square_root"] = "none"
+    coefficient: Annotated[float, Meta(ge=0)] = 1.0
+    """Of the spread; of sigma * sqrt(horizon); of sigma * sqrt(lots / volume)."""
+    horizon: Duration = "1s"
 
 
 class VenueConfig(Section, frozen=True):
@@ -94,6 +167,8 @@ class VenueConfig(Section, frozen=True):
     )
     """Our place where the feed tells levels; where it tells orders, it is known."""
     queue_n: Annotated[float, Meta(gt=0)] = 2.0
+    queue_draws: bool = False
+    """A cancel lies wholly before or behind us by a keyed draw, instead of in its mean share."""
     matching: Literal["fifo", "pro_rata"] = "fifo"
     """How executions at a level are shared."""
     replace_keeps: Literal["smaller", "same_price", "nothing"] = "smaller"
@@ -106,6 +181,21 @@ class VenueConfig(Section, frozen=True):
     """What the other side's size arriving at our price does."""
     refill_half_life: Duration = "1s"
     """Of displayed size that we took; 0: it never heals by itself."""
+    refill_probability: Share = 1.0
+    """That what we take heals; else it stays away until the tape moves."""
+    fade: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    """Share of displayed depth that is gone when a taker arrives; feeds of levels only."""
+    fade_rule: Literal["flat", "compound"] = "flat"
+    """`compound`: level i keeps (1 - fade)^(i + 1)."""
+    impact: ImpactConfig = ImpactConfig()
+    participation_window: Duration = "10s"
+    participation_flag: Share = 0.1
+    """Our share of the traded volume above which fills are reported as extrapolated."""
+    participation_cap: Share = 0.0
+    """Share that our takers may not exceed; 0: no cap."""
+    depth: Literal["displayed", "touch"] = "displayed"
+    """`touch`: takers fill whole at the best price and pay `slippage`; for data without depth."""
+    slippage: SlippageConfig = SlippageConfig()
     native_replace: bool = True
     maker_fee: Fee = 0.0
     """Of notional; negative: a rebate."""
@@ -194,7 +284,7 @@ def to_recipe(tables: dict[str, Any], origin: str = "recipe") -> Recipe:
         _refuse_endless(key, value)
     for key, value in _durations(recipe):
         ns = _duration(value, key)
-        if key.startswith("latency.") and ns > parse_ns(LONGEST_LEG):
+        if key.removeprefix("latency.") in LEGS and ns > parse_ns(LONGEST_LEG):
             raise ConfigError(f"{key} is {value!r}: expected at most {LONGEST_LEG}")
         if key == "engine.sample" and 0 < ns < parse_ns(FINEST_SAMPLE):
             raise ConfigError(f"{key} is {value!r}: expected 0 or at least {FINEST_SAMPLE}")
@@ -253,13 +343,21 @@ def _refuse_endless(key: str, value: Any) -> None:
 
 
 def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
-    for key in ("feed", "entry", "response", "compute", "inference"):
-        leg = getattr(recipe.latency, key)
-        if not isinstance(leg, Series) and leg != "data":
+    latency = recipe.latency
+    for key in LEGS:
+        leg = getattr(latency, key)
+        if not isinstance(leg, Series) and leg not in ("data", PROFILE, None):
             yield f"latency.{key}", leg
-    yield "venue.refill_half_life", recipe.venue.refill_half_life
-    for name, venue in recipe.venues.items():
-        yield f"venues.{name}.refill_half_life", venue.refill_half_life
+    yield "latency.block", latency.block
+    for key in ("deadline", "per_item", "per_row"):
+        yield f"latency.server.{key}", getattr(latency.server, key)
+    venues = {"venue": recipe.venue} | {f"venues.{n}": v for n, v in recipe.venues.items()}
+    for at, venue in venues.items():
+        yield f"{at}.refill_half_life", venue.refill_half_life
+        yield f"{at}.participation_window", venue.participation_window
+        yield f"{at}.slippage.horizon", venue.slippage.horizon
+        for i, half_life in enumerate(venue.impact.half_lives):
+            yield f"{at}.impact.half_lives[{i}]", half_life
     yield "risk.window", recipe.risk.window
     yield "engine.sample", recipe.engine.sample
     yield "engine.flatten_before", recipe.engine.flatten_before

@@ -37,6 +37,7 @@ LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
 MATCHING = ("fifo", "pro_rata")
 KEEPS = ("smaller", "same_price", "nothing")
+SLIPPAGES = ("none", "spread", "volatility", "square_root")
 MOVES = ("on_answer", "on_call", "overlap")
 
 
@@ -300,8 +301,8 @@ def _build(plan: Plan) -> Any:
         instruments,
         engine_config(recipe),
         [_venue(recipe, name) for name in venues],
-        core_latency(latency.compute, latency.scale),
-        core_latency(latency.inference, latency.scale),
+        core_latency(latency.compute or "20us", latency.scale),
+        core_latency(latency.inference or "50us", latency.scale),
         parse_ns(recipe.engine.sample),
         np.iinfo(np.int64).max,
     )
@@ -421,8 +422,25 @@ def _venue(recipe: Recipe, name: str) -> Any:
     config.through_fills_all = facts.through == "full"
     config.fill_on_cross = facts.cross == "fill"
     config.refill_half_life_ns = parse_ns(facts.refill_half_life)
+    config.queue_draws = facts.queue_draws
+    config.refill_probability = facts.refill_probability
+    config.fade = facts.fade
+    config.fade_compounds = facts.fade_rule == "compound"
+    config.participation_window_ns = parse_ns(facts.participation_window)
+    config.participation_flag = facts.participation_flag
+    config.participation_cap = facts.participation_cap
+    config.depth_is_touch = facts.depth == "touch"
+    config.seed = recipe.seed
+    impact, slippage = facts.impact, facts.slippage
+    config.set_impact(
+        list(impact.weights), [parse_ns(each) for each in impact.half_lives], impact.permanent
+    )
+    config.set_slippage(
+        SLIPPAGES.index(slippage.model), slippage.coefficient, parse_ns(slippage.horizon)
+    )
     config.set_latency(
-        core_latency(latency.entry, latency.scale), core_latency(latency.response, latency.scale)
+        core_latency(latency.entry or "1ms", latency.scale),
+        core_latency(latency.response or "1ms", latency.scale),
     )
     return config
 

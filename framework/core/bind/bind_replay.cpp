@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../replay_driver.hpp"
+#include "latencies.hpp"
 #include "sources.hpp"
 
 using namespace nanobind::literals;
@@ -23,12 +24,6 @@ nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const void* rows, std
 namespace {
 
 using Words = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-Latency latency_of(nb::handle spec) {
-  if (PyLong_Check(spec.ptr())) return Latency(nb::cast<Ns>(spec));
-  const auto [ts, ns, scale] = nb::cast<std::tuple<std::vector<Ts>, std::vector<Ns>, double>>(spec);
-  return Latency(ts, ns, scale);
-}
 
 /// A run on recorded or synthetic data.
 class Replay {
@@ -177,32 +172,6 @@ void init_replay(nb::module_& m) {
           [](EngineConfig& c, int moves) { c.moves = static_cast<Moves>(moves); })
       .def_rw("seed", &EngineConfig::seed)
       .def_rw("placebo", &EngineConfig::placebo);
-  nb::class_<VenueConfig>(m, "VenueConfig")
-      .def(nb::init<>())
-      .def_prop_rw(
-          "queue_model", [](const VenueConfig& c) { return static_cast<int>(c.queue.model); },
-          [](VenueConfig& c, int model) { c.queue.model = static_cast<QueueModel>(model); })
-      .def_prop_rw(
-          "queue_n", [](const VenueConfig& c) { return c.queue.n; },
-          [](VenueConfig& c, double n) { c.queue.n = n; })
-      .def_prop_rw(
-          "matching", [](const VenueConfig& c) { return static_cast<int>(c.matching); },
-          [](VenueConfig& c, int matching) { c.matching = static_cast<Matching>(matching); })
-      .def_prop_rw(
-          "replace_keeps", [](const VenueConfig& c) { return static_cast<int>(c.keeps); },
-          [](VenueConfig& c, int keeps) { c.keeps = static_cast<Keeps>(keeps); })
-      .def_rw("partial_fills", &VenueConfig::partial_fills)
-      .def_rw("share_prints", &VenueConfig::share_prints)
-      .def_rw("through_fills_all", &VenueConfig::through_fills_all)
-      .def_rw("fill_on_cross", &VenueConfig::fill_on_cross)
-      .def_rw("refill_half_life_ns", &VenueConfig::refill_half_life_ns)
-      .def(
-          "set_latency",
-          [](VenueConfig& c, nb::handle entry, nb::handle response) {
-            c.entry = latency_of(entry);
-            c.response = latency_of(response);
-          },
-          "entry"_a, "response"_a, "Each a constant [ns] or (times, durations, scale).");
   m.def(
       "make_instrument",
       [](InstrumentId id, std::uint32_t venue_id, const std::string& symbol,

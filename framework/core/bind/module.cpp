@@ -13,12 +13,17 @@ namespace hft {
 
 void init_books(nb::module_& m);
 void init_features(nb::module_& m);
+void init_fits(nb::module_& m);
+void init_ghosts(nb::module_& m);
 void init_itch(nb::module_& m);
+void init_latency(nb::module_& m);
 void init_live(nb::module_& m);
+void init_mids(nb::module_& m);
 void init_network(nb::module_& m);
 void init_replay(nb::module_& m);
 void init_sim(nb::module_& m);
 void init_strategy(nb::module_& m);
+void init_venue(nb::module_& m);
 void init_views(nb::module_& m);
 
 namespace {
@@ -57,7 +62,12 @@ NB_MODULE(_core, m) {
   hft::init_sim(m);
   hft::init_views(m);
   hft::init_strategy(m);
+  hft::init_latency(m);
+  hft::init_venue(m);
   hft::init_replay(m);
+  hft::init_fits(m);
+  hft::init_ghosts(m);
+  hft::init_mids(m);
   hft::init_itch(m);
   hft::init_live(m);
 }

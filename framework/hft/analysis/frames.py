@@ -39,7 +39,10 @@ MARKOUT_COLUMNS = tuple(f"mid2_after_{span(ns).replace(' ', '')}" for ns in MARK
 _ORDER_TIMES = (
     "ts_cause_event",
     "ts_cause_recv",
+    "ts_model_start",
+    "ts_model_end",
     "ts_decide",
+    "ts_handled",
     "ts_send",
     "ts_arrive",
     "ts_ack",
@@ -96,7 +99,10 @@ def fills_frame(run: RunData) -> pl.DataFrame:
             "lots": rows["lots"],
             "fee_e9": rows["fee"],
             "fee": rows["fee"] / MONEY_PER_UNIT,
+            "impact_e9": rows["impact"],
+            "impact": rows["impact"] / MONEY_PER_UNIT,
             "maker": rows["maker"].astype(bool),
+            "extrapolated": rows["extrapolated"].astype(bool),
             "reason": _named(FillReason, rows["reason"], "fill reason"),
             "ts_venue": _nullable(rows["ts_venue"], NO_TIME),
             "ts_recv": _nullable(rows["ts_recv"], NO_TIME),
@@ -130,6 +136,7 @@ def samples_frame(run: RunData) -> pl.DataFrame:
             "equity_e9": rows["equity"],
             "fees_e9": rows["fees"],
             "funding_e9": rows["funding"],
+            "impact_e9": rows["impact"],
             "open_orders": rows["open_orders"],
         }
     )
@@ -189,10 +196,19 @@ def _order_rows(frame: pl.DataFrame, names: list[str]) -> NDArray[np.void]:
 
 def _fill_rows(frame: pl.DataFrame, names: list[str]) -> NDArray[np.void]:
     rows = np.zeros(frame.height, FILL_ROW)
-    for name in ("order", "lots", "ahead_at_accept", "cause_row", "position", "maker"):
+    for name in (
+        "order",
+        "lots",
+        "ahead_at_accept",
+        "cause_row",
+        "position",
+        "maker",
+        "extrapolated",
+    ):
         rows[name] = frame[name].to_numpy()
     rows["price"] = frame["price_ticks"].to_numpy()
     rows["fee"] = frame["fee_e9"].to_numpy()
+    rows["impact"] = frame["impact_e9"].to_numpy()
     rows["mid2"] = _filled(frame["mid2"], NO_PRICE)
     rows["ts_venue"] = _filled(frame["ts_venue"], NO_TIME)
     rows["ts_recv"] = _filled(frame["ts_recv"], NO_TIME)
@@ -208,7 +224,7 @@ def _sample_rows(frame: pl.DataFrame, names: list[str]) -> NDArray[np.void]:
     rows = np.zeros(frame.height, SAMPLE_ROW)
     for name in ("ts", "position", "open_orders"):
         rows[name] = frame[name].to_numpy()
-    for name in ("equity", "fees", "funding"):
+    for name in ("equity", "fees", "funding", "impact"):
         rows[name] = frame[f"{name}_e9"].to_numpy()
     for name in ("bid", "ask"):
         rows[name] = _filled(frame[f"{name}_ticks"], NO_PRICE)

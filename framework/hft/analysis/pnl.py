@@ -1,9 +1,10 @@
 """Profit and loss taken apart, and checked against the account that the core kept.
 
-    total = spread + inventory - fees + funding
+    total = spread + inventory - fees + funding - impact
     spread    = sum of side * lots * (mid - price)    what fills gave or took against the mid
     inventory = sum of position * change of mid       between fills, then to the last mark
     fees      = sum of what fills paid                negative: rebates
+    impact    = sum of what our own trading added to prices paid
 
 The sum telescopes to the cash account, whatever mids are used in between, so it must agree with the
 equity of the last sample to the unit. Linear contracts are summed in whole numbers, doubled because
@@ -41,6 +42,7 @@ class Split:
         fills: fills that count.
         late_fills: fills that the last sample could not know.
         fees: paid [1e-9 currency].
+        impact: paid to our own push of the price [1e-9 currency].
         funding: received [1e-9 currency].
         equity: the core's own figure at the last sample [1e-9 currency]; None without samples.
         position: sum of the fills [lots].
@@ -55,6 +57,7 @@ class Split:
     spread2: int
     inventory2: int
     fees: int
+    impact: int
     funding: int
     equity: int | None
     position: int
@@ -63,8 +66,8 @@ class Split:
 
     @property
     def total2(self) -> int:
-        """Spread + inventory - fees + funding."""
-        return self.spread2 + self.inventory2 - 2 * self.fees + 2 * self.funding
+        """Spread + inventory - fees + funding - impact."""
+        return self.spread2 + self.inventory2 + 2 * (self.funding - self.fees - self.impact)
 
     @property
     def residual2(self) -> int | None:
@@ -100,6 +103,7 @@ def split(run: RunData, instrument: int) -> Split:
         spread2=spread2,
         inventory2=inventory2,
         fees=int(fills["fee"].sum()),
+        impact=int(fills["impact"].sum()),
         funding=0 if last is None else -int(last["funding"]),
         equity=None if last is None else int(last["equity"]),
         position=position,

@@ -79,7 +79,10 @@ ORDER_ROW = np.dtype(
         ("ahead_at_accept", "<f8"),
         ("ts_cause_event", "<i8"),
         ("ts_cause_recv", "<i8"),
+        ("ts_model_start", "<i8"),
+        ("ts_model_end", "<i8"),
         ("ts_decide", "<i8"),
+        ("ts_handled", "<i8"),
         ("ts_send", "<i8"),
         ("ts_arrive", "<i8"),
         ("ts_ack", "<i8"),
@@ -103,6 +106,7 @@ FILL_ROW = np.dtype(
         ("price", "<i8"),
         ("lots", "<i8"),
         ("fee", "<i8"),
+        ("impact", "<i8"),
         ("ts_venue", "<i8"),
         ("ts_recv", "<i8"),
         ("mid2", "<i8"),
@@ -114,7 +118,7 @@ FILL_ROW = np.dtype(
         ("side", "i1"),
         ("maker", "u1"),
         ("reason", "u1"),
-        ("pad", "V1"),
+        ("extrapolated", "u1"),
     ]
 )
 SAMPLE_ROW = np.dtype(
@@ -126,6 +130,7 @@ SAMPLE_ROW = np.dtype(
         ("equity", "<i8"),
         ("fees", "<i8"),
         ("funding", "<i8"),
+        ("impact", "<i8"),
         ("instrument", "<u4"),
         ("open_orders", "<u4"),
     ]

@@ -28,7 +28,7 @@ Rows = NDArray[np.void]
 Kind = Literal["backtest", "live"]
 Status = Literal["complete", "interrupted", "failed"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of run.json; raised when an old folder could no longer be read rightly."""
 
 

@@ -57,8 +57,8 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         engine.core_instruments(plan, [synth.venue]),
         engine.engine_config(plan.recipe),
         core_market(synth, time.time_ns()),
-        _constant(latency.entry, "latency.entry"),
-        _constant(latency.response, "latency.response"),
+        _constant(latency.entry or "1ms", "latency.entry"),
+        _constant(latency.response or "1ms", "latency.response"),
         synth.feed_latency_ns
         if latency.feed == "data"
         else _constant(latency.feed, "latency.feed"),
@@ -172,6 +172,6 @@ def describe(plan: Plan) -> dict[str, Any]:
         "venue": synth.venue,
         "symbols": ", ".join(s.name for s in synth.specs()),
         "messages_per_s": synth.messages_per_s,
-        "entry": plan.recipe.latency.entry,
-        "response": plan.recipe.latency.response,
+        "entry": plan.recipe.latency.entry or "1ms",
+        "response": plan.recipe.latency.response or "1ms",
     }

@@ -1,0 +1,9 @@
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace hft {
+
+void init_mids(nb::module_& /*m*/) {}
+
+}  // namespace hft
