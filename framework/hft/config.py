@@ -138,7 +138,7 @@ class LatencyConfig(Section, frozen=True):
 
 
 class ImpactConfig(Section, frozen=True):
-    """The price overlay of our own taking, charged in cash; see docs/impact.md."""
+    """The price overlay of our own taking, charged in cash; see docs/fills.md."""
 
     weights: tuple[Annotated[float, Meta(ge=0)], ...] = ()
     """Push of one lot, one an exponential; none: no overlay."""
