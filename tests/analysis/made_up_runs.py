@@ -301,6 +301,7 @@ def _one_instrument(
                 ahead_at_accept=o["ahead_at_accept"][0], cause_row=k * 41 if maker else -1,
                 markout_mid2=np.array(later).astype(np.int64), instrument=instrument,
                 reason=rng.choice([1, 2]) if maker else FillReason.TAKEN,
+                impact=0 if maker else 1_000 * k + 7,
             )
         )  # fmt: skip
     rows = np.concatenate(fills) if fills else np.zeros(0, FILL_ROW)
@@ -323,18 +324,19 @@ def _samples(
     samples = np.zeros(ts.size, SAMPLE_ROW)
     samples["ts"], samples["instrument"] = ts, instrument
     known = sorted(fills, key=lambda fill: int(fill["ts_recv"]))
-    cash, position, fees, i = Fraction(0), 0, 0, 0
+    cash, position, fees, impact, i = Fraction(0), 0, 0, 0, 0
     for sample in samples:
         while i < len(known) and known[i]["ts_recv"] <= sample["ts"]:
             signed = int(known[i]["side"]) * int(known[i]["lots"])
             cash -= worth_e9(facts, signed, 2 * int(known[i]["price"]))
             position += signed
             fees += int(known[i]["fee"])
+            impact += int(known[i]["impact"])
             i += 1
         mid2 = int(walk[(int(sample["ts"]) - T0) // step])
         sample["bid"], sample["ask"] = (mid2 - 1) // 2, (mid2 + 1) // 2
-        sample["position"], sample["fees"] = position, fees
-        sample["equity"] = round(cash + worth_e9(facts, position, mid2)) - fees
+        sample["position"], sample["fees"], sample["impact"] = position, fees, impact
+        sample["equity"] = round(cash + worth_e9(facts, position, mid2)) - fees - impact
     return samples
 
 

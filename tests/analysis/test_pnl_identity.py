@@ -1,4 +1,4 @@
-"""Spread + inventory - fees + funding is the account, to the unit."""
+"""Spread + inventory - fees + funding - impact is the account, to the unit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from made_up_runs import BTC, INVERSE, ODD, RunMaker, S
 
-from hft.analysis import pnl
+from hft.analysis import pnl, tables
 from hft.analysis.equity import equity_path
 from hft.analysis.figures import figures_of
+from hft.analysis.joining import Joining
 from hft.analysis.records import NO_PRICE, NO_TIME
 from hft.analysis.run_data import InstrumentFacts, RunData
+from hft.analysis.units import amount
 from hft.errors import ConfigError
+from hft.journal import JOURNAL
 from hft.types import InstrumentSpec
 
 
@@ -111,7 +114,10 @@ def test_equity_path_splits_into_the_same_parts(random_run: RunMaker) -> None:
     assert path.net[-1] == pytest.approx(split.total2 / 2e9, abs=1e-12)
     assert path.spread[-1] == pytest.approx(split.spread2 / 2e9, abs=1e-12)
     assert path.inventory[-1] == pytest.approx(split.inventory2 / 2e9, abs=1e-12)
-    np.testing.assert_allclose(path.net, path.spread + path.inventory - path.fees + path.funding)
+    parts = path.spread + path.inventory - path.fees + path.funding - path.impact
+    np.testing.assert_allclose(path.net, parts)
+    assert path.impact[-1] == pytest.approx(split.impact / 1e9)
+    assert split.impact > 0
 
 
 def test_equity_of_instruments_with_different_samples_is_carried_forward(
@@ -131,3 +137,23 @@ def test_a_tick_may_be_worth_less_than_a_unit_of_money() -> None:
     assert BTC.tick_value_e9 == 100_000
     with pytest.raises(ConfigError, match="inverse"):
         _ = INVERSE.tick_value_e9
+
+
+def test_what_our_own_push_of_the_price_cost_stands_in_the_table(random_run: RunMaker) -> None:
+    run = random_run(9)
+    figures = figures_of(run)
+    paid = int(run.fills["impact"].sum())
+    assert figures["instruments"][0]["impact"] == figures["headline"]["impact"] == paid / 1e9
+    table = tables.pnl(figures)
+    assert table.rows[0][table.head.index("impact")] == amount(-paid / 1e9, signed=True)
+    run.fills["impact"][run.fills["maker"] == 0] += 1
+    assert not pnl.split(run, 0).holds
+
+
+def test_days_put_together_carry_what_impact_cost(random_run: RunMaker) -> None:
+    joining, days = Joining(), [random_run(3), random_run(4)]
+    for run in days:
+        joining.add(run, np.zeros(0, JOURNAL), (0,))
+    joined = joining.run()
+    assert joined.samples["impact"][-1] == sum(int(run.fills["impact"].sum()) for run in days)
+    assert pnl.split(joined, 0).holds

@@ -126,7 +126,16 @@ def show(comparison: Comparison, console: Console) -> None:
 
 def _figures(figures: Figures) -> Iterator[tuple[str, str, float | None]]:
     head, orders = figures["headline"], figures["orders"]
-    for name in ("net", "gross", "spread", "inventory", "fees", "turnover", "max_drawdown"):
+    for name in (
+        "net",
+        "gross",
+        "spread",
+        "inventory",
+        "fees",
+        "impact",
+        "turnover",
+        "max_drawdown",
+    ):
         yield name.replace("_", " "), "amount", head[name]
     yield "bps of turnover", "amount", head["bps_of_turnover"]
     yield "t of mean gain (Lo)", "amount", head["t_stat_lo"]

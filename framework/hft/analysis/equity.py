@@ -18,13 +18,14 @@ class EquityPath:
 
     Attributes:
         ts: sample times [ns, UTC].
-        equity_e9: net of fees and funding, whole [1e-9 currency].
+        equity_e9: net of fees, funding and impact, whole [1e-9 currency].
         net: the same in currency.
-        gross: before fees and funding.
+        gross: before fees, funding and impact.
         spread: gained against the mid at fills.
         inventory: gross less spread.
         fees: paid.
         funding: received.
+        impact: paid.
     """
 
     ts: Int
@@ -35,6 +36,7 @@ class EquityPath:
     inventory: Float
     fees: Float
     funding: Float
+    impact: Float
 
 
 def equity_path(run: RunData, instruments: list[int]) -> EquityPath:
@@ -45,7 +47,7 @@ def equity_path(run: RunData, instruments: list[int]) -> EquityPath:
     """
     chosen = np.isin(run.samples["instrument"], instruments)
     ts = np.unique(run.samples["ts"][chosen])
-    sums = {name: np.zeros(ts.size, np.int64) for name in ("equity", "fees", "funding")}
+    sums = {name: np.zeros(ts.size, np.int64) for name in ("equity", "fees", "funding", "impact")}
     spread = np.zeros(ts.size)
     for instrument in instruments:
         samples = run.samples[run.samples["instrument"] == instrument]
@@ -58,6 +60,6 @@ def equity_path(run: RunData, instruments: list[int]) -> EquityPath:
         order = np.argsort(fills["ts_recv"], kind="stable")
         at = np.searchsorted(fills["ts_recv"][order], ts, side="right")
         spread += np.append(0.0, np.cumsum(gained[order]))[at]
-    net, fees, paid = (sums[name] / MONEY_PER_UNIT for name in ("equity", "fees", "funding"))
-    gross = net + fees + paid
-    return EquityPath(ts, sums["equity"], net, gross, spread, gross - spread, fees, -paid)
+    net, fees, paid, impact = (total / MONEY_PER_UNIT for total in sums.values())
+    gross = net + fees + paid + impact
+    return EquityPath(ts, sums["equity"], net, gross, spread, gross - spread, fees, -paid, impact)

@@ -103,6 +103,7 @@ def _headline(run: RunData, accounts: list[Figures]) -> Figures:
         "spread",
         "inventory",
         "fees",
+        "impact",
         "turnover",
         "bps_of_turnover",
     )
@@ -181,6 +182,7 @@ def _money(splits: list[pnl.Split]) -> Figures:
         "inventory": sum(split.inventory2 for split in splits) / 2,
         "fees": sum(split.fees for split in splits),
         "funding": sum(split.funding for split in splits),
+        "impact": sum(split.impact for split in splits),
     }
     return {
         **{name: value / MONEY_PER_UNIT for name, value in parts.items()},

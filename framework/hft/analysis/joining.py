@@ -29,6 +29,7 @@ class _Carried:
     """Equity less the mark of the position [1e-9 currency]."""
     fees: int = 0
     funding: int = 0
+    impact: int = 0
     mid2: int = NO_PRICE
     rows: int = 0
 
@@ -140,11 +141,12 @@ def _carry(samples: Rows, facts: InstrumentFacts, carried: _Carried) -> Rows:
         for at, (lots, mark, before) in enumerate(zip(own, mid2, today, strict=True)):
             samples["equity"][at] += mark_e9(facts, held + int(lots), int(mark))
             samples["equity"][at] -= mark_e9(facts, int(lots), int(before))
-    for name in ("position", "fees", "funding"):
+    for name in ("position", "fees", "funding", "impact"):
         samples[name] += getattr(carried, name)
     last = samples[-1]
     carried.position, carried.mid2 = int(last["position"]), int(mid2[-1])
-    carried.fees, carried.funding = int(last["fees"]), int(last["funding"])
+    for name in ("fees", "funding", "impact"):
+        setattr(carried, name, int(last[name]))
     carried.cash = int(last["equity"]) - mark_e9(facts, carried.position, carried.mid2)
     return samples
 

@@ -76,8 +76,12 @@ def _equity(run: RunData, currency: str, group: list[int]) -> Picture:
     ]
     if path.funding.any():
         lines.append(Line("funding", ts, path.funding, "tone5"))
+    if path.impact.any():
+        lines.append(Line("impact", ts, -path.impact, "quiet"))
     axes = Axes(f"cumulative [{currency or 'currency'}]", "UTC", "time", zero=True)
-    caption = "Net = spread + inventory - fees + funding. Fees are drawn below zero when paid."
+    caption = (
+        "Net = spread + inventory - fees + funding - impact. What is paid is drawn below zero."
+    )
     return Picture(f"Equity {currency}".strip(), caption, draw(axes, lines, "equity over time"))
 
 

@@ -68,7 +68,7 @@ class Report:
 
         group = next(iter(by_currency(self.run).values()), [])
         path = equity_path(self.run, group)
-        parts = ("ts", "net", "gross", "spread", "inventory", "fees", "funding")
+        parts = ("ts", "net", "gross", "spread", "inventory", "fees", "funding", "impact")
         return pl.DataFrame({name: getattr(path, name) for name in parts})
 
     def to_pandas(self, name: FrameName) -> pd.DataFrame:

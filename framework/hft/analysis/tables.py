@@ -60,12 +60,17 @@ def pnl(figures: Figures) -> Table:
                 *(amount(part, signed=True) for part in parts),
                 amount(-each["fees"], signed=True),
                 amount(each["funding"], signed=True),
+                amount(-each["impact"], signed=True),
                 _residual(residual, holds=each["identity_holds"]),
                 amount(each["turnover"]),
             ]
         )
-    head = ["instrument", "net", "spread", "inventory", "fees", "funding", "residual", "turnover"]
-    note = "Net = spread + inventory + fees + funding; the core's equity differs by the residual."
+    head = ["instrument", "net", "spread", "inventory", "fees", "funding", "impact"]
+    head += ["residual", "turnover"]
+    note = (
+        "Net = spread + inventory + fees + funding + impact; "
+        "the core's equity differs by the residual."
+    )
     return Table("Profit and loss", head, rows, note)
 
 
