@@ -6,6 +6,18 @@
 
 namespace hft {
 
+/// What is drawn: each has numbers of its own under one seed. Python: `hft._core.Draw`.
+enum class Draw : std::uint64_t {
+  FEED = 1,
+  ENTRY,  ///< and the response to the same message
+  RESPONSE,
+  SERVICE,
+  QUEUE,
+  REFILL,
+  GHOST,
+  STRATEGY,
+};
+
 constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -18,10 +30,20 @@ constexpr std::uint64_t draw_bits(std::uint64_t seed, std::uint64_t stream, std:
   return mix64(mix64(mix64(mix64(seed) ^ stream) ^ entity) ^ n);
 }
 
+constexpr std::uint64_t draw_bits(std::uint64_t seed, Draw stream, std::uint64_t entity,
+                                  std::uint64_t n = 0) noexcept {
+  return draw_bits(seed, static_cast<std::uint64_t>(stream), entity, n);
+}
+
 /// Uniform in [0, 1).
 constexpr double draw_uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t entity,
                               std::uint64_t n = 0) noexcept {
   return static_cast<double>(draw_bits(seed, stream, entity, n) >> 11) * 0x1.0p-53;
+}
+
+constexpr double draw_uniform(std::uint64_t seed, Draw stream, std::uint64_t entity,
+                              std::uint64_t n = 0) noexcept {
+  return draw_uniform(seed, static_cast<std::uint64_t>(stream), entity, n);
 }
 
 }  // namespace hft
