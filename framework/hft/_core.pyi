@@ -1,6 +1,6 @@
 """The C++ core of hft."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, overload
 
 import numpy
@@ -1031,6 +1031,13 @@ class Replay:
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 
     def make_bars(self, interval_ns: int) -> None: ...
+
+def touches_at(chunks: Iterable, ts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+    """
+    The venue's (bid, ask) in ticks after all rows with ts_event <= each of the ascending times, (n, 2); the least int64 where a side is empty or the book unknown.
+
+    chunks: EVENT rows of one instrument viewed as (n, 8) int64, in order.
+    """
 
 class ItchRows:
     """ITCH 5.0 messages behind their lengths, as rows of a stock."""

@@ -232,6 +232,9 @@ class EngineSection(Section, frozen=True):
     """`flatten`: each UTC date is a run of its own, flat at its end."""
     flatten_before: Duration = "5s"
     """How long before the end of trading a day is wound down."""
+    shortfall: bool = True
+    """After the run, look up the mids that its implementation shortfall needs: one more pass over
+    the rows, of the run itself and not of its variants."""
 
 
 class Recipe(Section, frozen=True):

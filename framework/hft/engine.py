@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.analysis.mids import with_mids
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
 from hft.config import Recipe, VenueConfig
@@ -151,6 +152,7 @@ def run_with_variants(
 
 def _variants(plan: Plan, *, placebo: bool, sweep: bool) -> dict[str, Plan]:
     plans = {}
+    plan = _with(plan, engine=dict(shortfall=False))  # of the run itself alone
     if plan.recipe.engine.bracket and _uses_queue_estimate(plan):
         plans[AVERSE] = _with(plan, venue=dict(queue="risk_averse"))
     if placebo or (sweep and any(s.bundle for s in plan.sources)):
@@ -237,6 +239,8 @@ def replay_rows(
         status = "interrupted"
     run = run_data(plan, results, kind="backtest", status=status, error=error)
     run = dataclasses.replace(run, started_utc=started.isoformat(timespec="seconds"), wall_s=wall_s)
+    if plan.recipe.engine.shortfall:
+        run = with_mids(run, lambda instrument: plan.feeds[instrument].chunks())
     return Outcome(run, results["journal"], strategy, tuple(results["rows_by_instrument"]))
 
 
@@ -477,4 +481,8 @@ def run_data(
         tags=list(results["tags"]),
         counters=dict(results["counters"]),
         feed_latency_ns=results["feed_latency_ns"].view(np.int64),
+        model_wait_ns=np.asarray(results.get("model_wait_ns", ())).view(np.int64),
+        model_service_ns=np.asarray(results.get("model_service_ns", ())).view(np.int64),
+        traded_lots=list(results.get("traded_lots", ())),
+        overlay_ticks=list(results.get("overlay_ticks", ())),
     )

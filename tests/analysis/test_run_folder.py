@@ -23,13 +23,14 @@ def assert_same(a: RunData, b: RunData) -> None:
         for column in getattr(a, name).dtype.names:
             if column != "pad":
                 np.testing.assert_array_equal(getattr(a, name)[column], getattr(b, name)[column])
-    np.testing.assert_array_equal(a.feed_latency_ns, b.feed_latency_ns)
-    for name in set(RunData.__dataclass_fields__) - {
-        *rows,
-        "feed_latency_ns",
-        "bracket",
-        "variants",
-    }:
+    arrays = ("feed_latency_ns", "model_wait_ns", "model_service_ns")
+    for name in arrays:
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert (a.mids is None) == (b.mids is None)
+    if a.mids is not None and b.mids is not None:
+        np.testing.assert_array_equal(a.mids.orders, b.mids.orders)
+        np.testing.assert_array_equal(a.mids.touch, b.mids.touch)
+    for name in {*RunData.__dataclass_fields__} - {*rows, *arrays, "mids", "bracket", "variants"}:
         assert getattr(a, name) == getattr(b, name), name
     assert (a.bracket is None) == (b.bracket is None)
     if a.bracket is not None and b.bracket is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.analysis.mids import MIDS, Mids
 from hft.analysis.records import (
     FILL_ROW,
     MARKOUT_NS,
@@ -151,6 +152,16 @@ def write_rows(run: RunData, folder: Path) -> None:
     samples_frame(run).write_parquet(folder / "samples.parquet")
     feed = pl.DataFrame({"feed_latency_ns": run.feed_latency_ns})
     feed.write_parquet(folder / "feed_latency.parquet")
+    for name in ("model_wait", "model_service"):
+        if (values := getattr(run, f"{name}_ns")).size:
+            pl.DataFrame({f"{name}_ns": values}).write_parquet(folder / f"{name}.parquet")
+    if run.mids is not None:
+        columns = {name: _nullable(run.mids.orders[:, k], NO_PRICE) for k, name in enumerate(MIDS)}
+        frame = pl.DataFrame({"id": run.orders["id"], **columns})
+        frame.write_parquet(folder / "mids.parquet")
+        touch = _nullable(run.mids.touch, NO_PRICE)
+        frame = pl.DataFrame({"order": run.fills["order"], "touch_ticks": touch})
+        frame.write_parquet(folder / "touches.parquet")
 
 
 def read_rows(folder: Path, names: list[str]) -> dict[str, Any]:
@@ -161,12 +172,26 @@ def read_rows(folder: Path, names: list[str]) -> dict[str, Any]:
         names: `SYMBOL.VENUE` by instrument id.
     """
     feed = _read(folder / "feed_latency.parquet")["feed_latency_ns"]
+    models = {
+        f"{name}_ns": _read(folder / f"{name}.parquet")[f"{name}_ns"].to_numpy().astype(np.int64)
+        for name in ("model_wait", "model_service")
+        if (folder / f"{name}.parquet").is_file()
+    }
     return {
         "orders": _order_rows(_read(folder / "orders.parquet"), names),
         "fills": _fill_rows(_read(folder / "fills.parquet"), names),
         "samples": _sample_rows(_read(folder / "samples.parquet"), names),
         "feed_latency_ns": feed.to_numpy().astype(np.int64),
+        **models,
+        "mids": _mids(folder) if (folder / "mids.parquet").is_file() else None,
     }
+
+
+def _mids(folder: Path) -> Mids:
+    frame = _read(folder / "mids.parquet")
+    touch = _read(folder / "touches.parquet")["touch_ticks"]
+    columns = [_filled(frame[name], NO_PRICE) for name in MIDS]
+    return Mids(np.column_stack(columns).astype(np.int64), _filled(touch, NO_PRICE))
 
 
 def _order_rows(frame: pl.DataFrame, names: list[str]) -> NDArray[np.void]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.analysis.mids import joined
 from hft.analysis.records import NO_PRICE
 from hft.analysis.run_data import InstrumentFacts, Rows, RunData
 from hft.journal import RecordKind, checksums
@@ -107,6 +108,10 @@ class Joining:
             tags=list(self._tags),
             counters=counters,
             feed_latency_ns=np.concatenate([run.feed_latency_ns for run in self.runs]),
+            model_wait_ns=np.concatenate([run.model_wait_ns for run in self.runs]),
+            model_service_ns=np.concatenate([run.model_service_ns for run in self.runs]),
+            traded_lots=_sums([run.traded_lots for run in self.runs]),
+            mids=joined([run.mids for run in self.runs]),
             notes=[note for run in self.runs for note in run.notes],
         )
 
@@ -121,6 +126,11 @@ class Joining:
         journal["b"][new] = tags[journal["b"][new]]
         journal["c"][new & (journal["c"] > 0)] += self._parents
         self.journals.append(journal)
+
+
+def _sums(by_day: list[list[int]]) -> list[int]:
+    """By instrument; empty unless every day counted."""
+    return [sum(lots) for lots in zip(*by_day, strict=True)] if all(by_day) else []
 
 
 def _renumber(rows: Rows, name: str, orders: int, first: NDArray[np.int64]) -> None:

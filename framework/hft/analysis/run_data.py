@@ -1,7 +1,9 @@
 """One run as data: what the engine left behind, and the folder that keeps it.
 
 A folder holds `orders.parquet`, `fills.parquet`, `samples.parquet`, `feed_latency.parquet`,
-`run.json` (the facts needed to load it again), `report.json` and `report.html`. The run under the
+`mids.parquet` and `touches.parquet` (what the market was when), with a model `model_wait.parquet`
+and `model_service.parquet`, `run.json` (the facts needed to load it again), `report.json` and
+`report.html`. The run under the
 risk-averse queue lies in `bracket/`, variants (placebo, other latencies) in `variants/NN-name/`,
 each in the same form without a report of its own. Journal, strategy copy and resolved recipe are
 put beside them by whoever ran it.
@@ -20,6 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.analysis.mids import Mids
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.errors import ConfigError, DataError
 from hft.types import InstrumentSpec
@@ -81,6 +84,12 @@ class RunData:
         tags: names of order tags by tag id.
         counters: signals, conflated, messages, gaps ...
         feed_latency_ns: int64 sample of `ts_recv - ts_event` over market packets.
+        model_wait_ns: int64 sample of how long rows waited for the inference server.
+        model_service_ns: int64 sample of how long it worked on them.
+        traded_lots: what the market traded over the run, by instrument; empty: not counted.
+        overlay_ticks: our push of the price that is left at the end, by instrument [ticks]; empty:
+            there was no overlay.
+        mids: what the market was at the stamps of orders and fills; None: not looked up.
         notes: what a reader must know of how it went, a sentence each.
         bracket: the same run under the risk-averse queue.
         variants: the same run changed in one respect, such as `("latency x2", run)` or `("placebo",
@@ -108,6 +117,11 @@ class RunData:
     tags: list[str] = field(default_factory=list)
     counters: dict[str, int | float] = field(default_factory=dict)
     feed_latency_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    model_wait_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    model_service_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    traded_lots: list[int] = field(default_factory=list)
+    overlay_ticks: list[float] = field(default_factory=list)
+    mids: Mids | None = None
     notes: list[str] = field(default_factory=list)
     bracket: RunData | None = None
     variants: list[tuple[str, RunData]] = field(default_factory=list)
@@ -154,6 +168,8 @@ class _Facts(msgspec.Struct, kw_only=True):
     tags: list[str]
     counters: dict[str, int | float]
     notes: list[str] = []  # absent in older folders
+    traded_lots: list[int] = []
+    overlay_ticks: list[float] = []
     bracket: bool
     variants: list[tuple[str, str]]
 
