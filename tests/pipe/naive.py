@@ -9,138 +9,66 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-BUY, SELL = 1, -1
-GTC, IOC, FOK, POST_ONLY = range(4)
-LEVEL, CLEAR, BEGIN, END, TRADE, BBO, STATUS, DATUM = 1, 2, 3, 4, 5, 6, 32, 33
-OPEN, HALT, AUCTION, CLOSED, GAP = range(5)
-LAST, UNCERTAIN = 4, 16
-GUARD_NS = 1_000_000
-E9 = 1_000_000_000
+from naive_footprint import GUARD_NS
+from naive_legs import NEVER, Channel, Leg, Stream, draw_uniform, of_instrument
+from naive_listing import (
+    AUCTION,
+    BBO,
+    BEGIN,
+    BUY,
+    CLEAR,
+    CLOSED,
+    DATUM,
+    E9,
+    END,
+    FOK,
+    GAP,
+    GTC,
+    HALT,
+    IOC,
+    LAST,
+    LEVEL,
+    NO_CHANGE,
+    OPEN,
+    POST_ONLY,
+    SELL,
+    STATUS,
+    TRADE,
+    UNCERTAIN,
+    Instant,
+    Listing,
+    Order,
+    due,
+    left_of,
+    share_behind,
+)
 
 
 @dataclass
-class Rules:
-    """A venue's rules, named as in the recipe."""
+class Legs:
+    """Durations, or whatever has `at(ts, n)`; cancels and replaces travel as new orders do."""
 
-    queue: str = "power3"
-    queue_n: float = 2.0
-    partial_fills: bool = True
-    share_prints: bool = True
-    through: str = "volume"
-    cross: str = "fill"
-    refill_half_life: int = 1_000_000_000
-    replace_keeps: str = "smaller"
-    matching: str = "fifo"
-    maker_e9: int = 0
-    taker_e9: int = 0
+    entry: Any = 0
+    response: Any = 0
+    compute: Any = 0
+    risk: Any = 0
+    entry_cancel: Any = None
+    entry_replace: Any = None
+    ordering: str = "fifo"
 
-    def keeps_place(self, before: int, after: int) -> bool:
-        """Whether an order whose size changes at its price keeps its place."""
-        match self.replace_keeps:
-            case "nothing":
-                return False
-            case "same_price":
-                return True
-        return after <= before
+    def __post_init__(self) -> None:
+        classes = {"new": self.entry, "cancel": self.entry_cancel, "replace": self.entry_replace}
+        self.out = {k: leg(self.entry if v is None else v) for k, v in classes.items()}
+        self.back, self.handler, self.gate = leg(self.response), leg(self.compute), leg(self.risk)
 
 
-class Leg:
-    """A constant, or rows of (time, duration) of which the last one at or before sending holds."""
-
-    def __init__(self, spec: int | Sequence[tuple[int, int]]) -> None:
-        self.rows = [(0, spec)] if isinstance(spec, int) else list(spec)
-
-    def at(self, ts: int) -> int:
-        times = [t for t, _ in self.rows]
-        return self.rows[max(bisect_right(times, ts) - 1, 0)][1]
-
-
-class Fifo:
-    """A channel that never reorders."""
-
-    def __init__(self, leg: Leg) -> None:
-        self.leg, self.last = leg, -(1 << 62)
-
-    def deliver(self, ts: int) -> int:
-        self.last = max(ts + self.leg.at(ts), self.last)
-        return self.last
-
-
-@dataclass(eq=False)
-class Order:
-    id: int
-    inst: int
-    side: int
-    price: int | None
-    lots: int
-    tif: int
-    cum: int = 0
-    live: bool = False
-    ahead: float = 0.0
-    ahead_at_rest: float = 0.0
-    traded: int = 0
-    traded_ts: int = -(1 << 62)
-    over: bool = False  # as we know it
-    cancelling: bool = False
-
-    @property
-    def leaves(self) -> int:
-        return self.lots - self.cum
-
-
-@dataclass
-class Instant:
-    """What traded at one level at one time, and who stood there before the first of it."""
-
-    ts: int
-    others: int
-    ours: dict[Order, int]
-    volume: int = 0
-    given: dict[Order, int] = field(default_factory=lambda: defaultdict(int))
-
-
-@dataclass
-class Listing:
-    """One instrument at its venue."""
-
-    number: int
-    rules: Rules
-    venue: int
-    tick_value: int = E9
-    inverse: bool = False
-    book: dict[int, dict[int, int]] = field(default_factory=lambda: {BUY: {}, SELL: {}})
-    own: dict[int, list[Order]] = field(default_factory=lambda: {BUY: [], SELL: []})
-    taken: dict[tuple[int, int], tuple[float, int]] = field(default_factory=dict)
-    instants: dict[tuple[int, int], Instant] = field(default_factory=dict)
-    trading: int = OPEN
-    syncing: bool = False
-    position: int = 0
-    cash: int = 0
-    fees: int = 0
-    funding: int = 0
-
-    def best(self, side: int) -> int | None:
-        return max(self.book[side], key=lambda p: p * side, default=None)
-
-    def ladder(self, side: int, limit: int | None) -> list[int]:
-        """Prices of a side from the best to the limit."""
-        prices = sorted(self.book[side], key=lambda p: -p * side)
-        return [p for p in prices if limit is None or (p - limit) * side >= 0]
-
-    def worth(self, lots: int, price: int) -> int:
-        if self.inverse:
-            return round_away(lots * 1e9 / price)
-        return lots * price * self.tick_value
-
-
-def round_away(x: float) -> int:
-    return math.floor(abs(x) + 0.5) * (1 if x >= 0 else -1)
+def leg(spec: Any) -> Any:
+    return spec if hasattr(spec, "at") else Leg(spec)
 
 
 class Naive:
@@ -151,9 +79,7 @@ class Naive:
         listings: list[Listing],
         rows: list[Any],
         *,
-        entry: Any,
-        response: Any,
-        compute: int,
+        legs: Legs,
         script: list[tuple[int, Callable[[Naive], None]]],
         on_fill: Callable[[Naive, Order, int], None] | None = None,
         hears_books: bool = False,
@@ -161,22 +87,24 @@ class Naive:
         self.listings, self.rows = listings, rows
         self.on_fill = on_fill
         venues = sorted({x.venue for x in listings})
-        self.wire = {v: Fifo(Leg(entry)) for v in venues}
-        self.back = {v: Fifo(Leg(response)) for v in venues}
-        self.compute = compute
+        alone = legs.ordering == "independent"
+        self.legs = legs
+        self.wire, self.back = ({v: Channel(alone=alone) for v in venues} for _ in "ab")
         self.heap: list[tuple[Any, ...]] = []
         self.count = itertools.count()
         self.orders: list[Order] = []
         self.fills: list[tuple[Any, ...]] = []
+        self.counters: Counter[str] = Counter()
         self.answers: list[tuple[Any, ...]] = []
-        self.busy = -(1 << 62)
+        self.busy = NEVER
         self.now = 0
+        self.answers_in = 0
         self.outbox: list[tuple[str, Order, int | None, int]] = []
         self.known_position: dict[int, int] = defaultdict(int)
         for i, tape in enumerate(rows):
             for n, row in enumerate(tape):
                 self._push(
-                    int(row["ts_event"]), 0, i, n, lambda i=i, n=n, row=row: self.on_row(i, n, row)
+                    int(row["ts_event"]), 0, i, n, lambda i=i, n=n, row=row: self._row(i, n, row)
                 )
         if hears_books:
             for i, tape in enumerate(rows):
@@ -205,18 +133,27 @@ class Naive:
     def handle(self, ts: int, what: Callable[[], Any]) -> None:
         self.now = max(ts, self.busy)
         what()
-        self.busy = self.now + self.compute
-        for verb, order, price, lots in self.outbox:
-            arrive = self.wire[self.listings[order.inst].venue].deliver(self.busy)
-            venue = self.listings[order.inst].venue
-            self._push(
-                arrive,
-                1,
-                venue,
-                next(self.count),
-                lambda a=arrive, v=verb, o=order, p=price, q=lots: self.arrive(a, v, o, p, q),
-            )
+        self.busy = self.now + self.legs.handler.at(self.now)
+        handled = self.busy
+        for k, message in enumerate(self.outbox):
+            self.busy += self.legs.gate.at(handled, k)
+            self.send(self.busy, *message)
         self.outbox = []
+
+    def send(self, ts: int, verb: str, o: Order, price: int | None, lots: int) -> None:
+        venue = self.listings[o.inst].venue
+        wire = self.wire[venue]
+        n = wire.number(ts)
+        arrive = wire.deliver(ts, self.legs.out[verb].at(ts, n))
+        answers_in = self.legs.back.at(ts, n)
+        if verb == "new":
+            o.sent, o.arrived = ts, arrive
+
+        def reach() -> None:
+            self.answers_in = answers_in
+            self.arrive(arrive, verb, o, price, lots)
+
+        self._push(arrive, 1, venue, next(self.count), reach)
 
     def _packets(self, i: int, tape: Any) -> None:
         """A packet ends with its LAST row, or where our clock moves on."""
@@ -253,6 +190,12 @@ class Naive:
         if not order.over and not order.cancelling and order.price is not None:
             self.outbox.append(("replace", order, price, lots))
 
+    def returns(self, venue: int, ts: int, *, of_message: bool = False) -> int:
+        """When an answer is heard; a message's own was drawn with it when it was sent."""
+        back = self.back[venue]
+        ns = self.answers_in if of_message else self.legs.back.at(ts, back.number(ts))
+        return back.deliver(ts, ns)
+
     def answer(
         self,
         ts: int,
@@ -264,7 +207,7 @@ class Naive:
         final: bool = False,
     ) -> None:
         venue = self.listings[order.inst].venue
-        recv = self.back[venue].deliver(ts)
+        recv = self.returns(venue, ts, of_message="FILL" not in what)
 
         def hear() -> None:
             late = order.over
@@ -287,17 +230,24 @@ class Naive:
 
     # ---- the venue: the tape
 
+    def _row(self, i: int, n: int, row: Any) -> None:
+        self.on_row(i, n, row)
+        x = self.listings[i]
+        if not x.syncing:
+            x.trades.see(x.mid, int(row["ts_event"]))
+
     def on_row(self, i: int, n: int, row: Any) -> None:
         x, kind = self.listings[i], int(row["kind"])
         ts, side, price, qty = (int(row[k]) for k in ("ts_event", "side", "price", "qty"))
+        flags = int(row["flags"])
         if kind == LEVEL:
-            self.level(
-                x, side, price, qty, ts, hidden=not qty and bool(int(row["flags"]) & UNCERTAIN)
-            )
+            self.level(x, side, price, qty, ts, n, hidden=not qty and bool(flags & UNCERTAIN))
             if qty > 0:
                 self.cross(x, side, price, ts, n)
         elif kind == TRADE:
-            self.trade(x, side, price, qty, ts, n)
+            x.trades.printed(qty, ts)
+            if not flags & NO_CHANGE:
+                self.trade(x, side, price, qty, ts, n)
         elif kind == CLEAR:
             for s in (BUY, SELL):
                 if side in (0, s):
@@ -326,36 +276,34 @@ class Naive:
         elif kind == DATUM and int(row["order_id"]) == 1 and x.position:
             due = x.worth(x.position, price) * int(row["ref_id"])
             x.funding += abs(due) // E9 * (1 if due >= 0 else -1)
-            recv = self.back[x.venue].deliver(ts)
+            recv = self.returns(x.venue, ts)
             heard = (0, "FUNDING", ts, recv, None, 0)
             self._push(recv, 2, x.venue, next(self.count), lambda: self.answers.append(heard))
 
     def level(
-        self, x: Listing, side: int, price: int, qty: int, ts: int, *, hidden: bool = False
+        self, x: Listing, side: int, price: int, qty: int, ts: int, n: int, *, hidden: bool = False
     ) -> None:
         before = x.book[side].pop(price, 0)
         if qty:
             x.book[side][price] = qty
         for o in x.own[side]:
             if o.price == price and not hidden:
-                self.resize(x.rules, o, before, qty, ts)
-        if (side, price) in x.taken:
-            lots, since = x.taken[side, price]
-            if qty == 0:
-                del x.taken[side, price]
-            elif qty < before:
-                x.taken[side, price] = (lots * (qty / before), since)
+                self.resize(x, o, before, qty, ts, n)
+        x.footprint.level((side, price), before, qty, ts)
 
     @staticmethod
-    def resize(rules: Rules, o: Order, before: int, after: int, ts: int) -> None:
-        shrunk = before - after
+    def resize(x: Listing, o: Order, before: int, after: int, ts: int, n: int) -> None:
+        rules, shrunk = x.rules, before - after
         cancelled = shrunk - o.traded
         o.traded = min(max(o.traded - shrunk, 0), o.traded) if ts - o.traded_ts <= GUARD_NS else 0
         if cancelled > 0 and before > 0 and rules.queue != "risk_averse":
             back = max(before - o.ahead, 0.0)
-            behind = share_behind(rules, o.ahead, back)
+            ahead = 1.0 - share_behind(rules, o.ahead, back)
+            if rules.queue_draws:  # the same cancel is at one place for all of our orders
+                draw = draw_uniform(rules.seed, of_instrument(Stream.QUEUE, x.number), n)
+                ahead = 1.0 if draw < ahead else 0.0
             least, most = max(0.0, cancelled - back), max(0.0, min(o.ahead, float(cancelled)))
-            o.ahead -= min(max((1.0 - behind) * cancelled, least), most)
+            o.ahead -= min(max(ahead * cancelled, least), most)
         o.ahead = min(o.ahead, float(after))
 
     def rebuilt(self, x: Listing, ts: int, n: int) -> None:
@@ -368,7 +316,7 @@ class Naive:
 
     @staticmethod
     def forget_gone(x: Listing) -> None:
-        x.taken = {k: v for k, v in x.taken.items() if x.book[k[0]].get(k[1], 0)}
+        x.footprint.forget_gone(x.book)
 
     def meet(self, x: Listing, ts: int, n: int) -> None:
         for side in (BUY, SELL):
@@ -390,7 +338,7 @@ class Naive:
                 self.fill(x, o, lots, o.price, "CROSSED", ts, n)
                 left, used = left - lots, used + lots
         if x.rules.partial_fills and used:
-            self.consume(x, side, price, used, ts)
+            x.footprint.take((side, price), used, ts)
 
     def trade(self, x: Listing, side: int, price: int, qty: int, ts: int, n: int) -> None:
         passive = self.passive(x, side, price)
@@ -421,6 +369,20 @@ class Naive:
                 if rata:
                     rata.given[o] += lots
                 self.fill(x, o, lots, o.price, "THROUGH" if through else "QUEUE", ts, n)
+        self.spill(x, passive, price, max(qty - taken, 0), ts)
+        x.footprint.prints((passive, price), max(qty - taken, 0), ts)
+
+    def spill(self, x: Listing, side: int, price: int, lots: int, ts: int) -> None:
+        """What a taker does not find where we were before it, it takes from the levels behind."""
+        if x.footprint.at((side, price), ts) is None:
+            return
+        left = max(lots - self.available(x, side, price, ts), 0)
+        for worse in x.ladder(side, None):
+            if (worse - price) * side < 0:
+                found = min(self.available(x, side, worse, ts), left)
+                if found:
+                    x.footprint.take((side, worse), found, ts)
+                left -= found
 
     @staticmethod
     def passive(x: Listing, side: int, price: int) -> int:
@@ -491,41 +453,49 @@ class Naive:
 
     def take(self, x: Listing, o: Order, ts: int) -> None:
         wanted = o.leaves
-        within = self.reachable(x, -o.side, o.price, wanted, ts)
-        if o.tif == FOK and within < wanted:
+        offers = self.offers(x, o, ts)
+        plain = self.offers(x, o, ts, faded=False)
+        could = min(sum(lots for _, lots in offers), wanted)
+        allowed = x.trades.allowed(could, ts)
+        self.counters["faded_lots"] += min(sum(lots for _, lots in plain), wanted) - could
+        self.counters["capped_lots"] += could - allowed
+        if o.tif == FOK and allowed < wanted:
+            self.counters["taker_unfilled_lots"] += wanted
             return self.answer(ts, o, "EXPIRED", final=True)
-        for price in x.ladder(-o.side, o.price):
-            lots = (
-                min(self.available(x, -o.side, price, ts), o.leaves)
-                if x.rules.partial_fills
-                else o.leaves
-            )
+        for price, there in offers:
+            lots = min(there, allowed)
             if lots:
-                if x.rules.partial_fills:
-                    self.consume(x, -o.side, price, lots, ts)
+                if x.rules.partial_fills and x.rules.depth == "displayed":
+                    x.footprint.take((-o.side, price), lots, ts)
                 self.fill(x, o, lots, price, "TAKEN", ts, -1)
+                allowed -= lots
         if o.leaves and (o.price is None or o.tif in (IOC, FOK)):
+            self.counters["taker_unfilled_lots"] += o.leaves
             self.answer(ts, o, "EXPIRED", final=True)
         return None
+
+    def offers(self, x: Listing, o: Order, ts: int, *, faded: bool = True) -> list[tuple[int, int]]:
+        """Prices within a taker's limit, the best first, and the lots that it finds there."""
+        everything = 1 << 62
+        prices = x.ladder(-o.side, o.price)
+        if x.rules.depth == "touch":
+            return [(p, everything) for p in prices[:1]]
+        found = [
+            (p, self.available(x, -o.side, p, ts, left_of(x.rules, i) if faded else 1.0))
+            for i, p in enumerate(prices)
+        ]
+        if not x.rules.partial_fills:
+            return [(p, everything) for p, lots in found if lots][:1]
+        return found
 
     def reachable(self, x: Listing, side: int, limit: int | None, wanted: int, ts: int) -> int:
         total = sum(self.available(x, side, p, ts) for p in x.ladder(side, limit))
         return wanted if total and not x.rules.partial_fills else min(total, wanted)
 
-    def healed(self, x: Listing, key: tuple[int, int], ts: int) -> float:
-        lots, since = x.taken.get(key, (0.0, ts))
-        half = x.rules.refill_half_life
-        if half == 0 or ts <= since:
-            return lots
-        left = lots * 2.0 ** (-(ts - since) / half)
-        return left if left >= 0.5 else 0.0
-
-    def available(self, x: Listing, side: int, price: int, ts: int) -> int:
-        shown = x.book[side].get(price, 0)
-        return max(0, math.floor(shown - self.healed(x, (side, price), ts) + 1e-9))
-
-    def consume(self, x: Listing, side: int, price: int, lots: int, ts: int) -> None:
-        x.taken[side, price] = (self.healed(x, (side, price), ts) + lots, ts)
+    @staticmethod
+    def available(x: Listing, side: int, price: int, ts: int, left: float = 1.0) -> int:
+        shown = x.book[side].get(price, 0) * left
+        return max(0, math.floor(shown - x.footprint.gone((side, price), ts) + 1e-9))
 
     def rest(self, x: Listing, o: Order) -> None:
         o.live, o.ahead, o.traded = True, float(x.book[o.side].get(o.price, 0)), 0
@@ -545,42 +515,21 @@ class Naive:
         worth = x.worth(lots, price)
         due = worth * (x.rules.maker_e9 if maker else x.rules.taker_e9)
         fee = (abs(due) + E9 // 2) // E9 * (1 if due >= 0 else -1)
+        impact = 0 if maker else self.impact(x, o.side, lots, price, ts)
+        extrapolated = x.trades.filled(lots, ts)
+        self.counters["fills_extrapolated"] += extrapolated
         x.position += o.side * lots
         x.cash += (o.side if x.inverse else -o.side) * worth
         x.fees += fee
+        x.impact += impact
         ahead = o.ahead_at_rest if maker else None
-        self.fills.append((ts, x.number, o.id, price, lots, why, maker, fee, x.position, n, ahead))
+        who, what = (ts, x.number, o.id, price, lots, why, maker), (x.position, n, ahead)
+        self.fills.append((*who, fee, impact, extrapolated, *what))
         self.answer(ts, o, "FILL" if o.leaves else "LAST_FILL", price, lots, final=not o.leaves)
 
-
-def due(instant: Instant, o: Order) -> int:
-    """What pro rata owes an order that stood there: its share of all, less what it has had."""
-    if o not in instant.ours:
-        return 0
-    everyone = instant.others + sum(instant.ours.values())
-    return max(instant.volume * instant.ours[o] // everyone - instant.given[o], 0)
-
-
-def share_behind(rules: Rules, front: float, back: float) -> float:
-    """Share of a cancel that lies behind us; docs/fills.md has the formulas."""
-    n = rules.queue_n
-    if not front > 0:
-        return 1.0
-
-    def f(v: float) -> float:
-        return v * v if n == 2 else v * v * v if n == 3 else v**n
-
-    match rules.queue:
-        case "power1":
-            return f(back) / (f(back) + f(front))
-        case "power2":
-            return f(back) / f(back + front)
-        case "power3":
-            return 1.0 - f(front / (front + back))
-        case "log1":
-            return math.log1p(back) / (math.log1p(back) + math.log1p(front))
-        case "log2":
-            return math.log1p(back) / math.log1p(back + front)
-        case "uniform":
-            return back / (front + back)
-    return 1.0
+    @staticmethod
+    def impact(x: Listing, side: int, lots: int, price: int, ts: int) -> int:
+        ticks = x.overlay.push(side, lots, ts)
+        if x.rules.depth == "touch":
+            ticks += x.trades.slippage(lots, x.spread, ts)
+        return x.of_ticks(ticks, lots, price)

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from naive import BEGIN, BUY, CLEAR, OPEN, SELL, TRADE, Listing, Naive, Order, due
+from naive import Naive
+from naive_listing import BEGIN, BUY, CLEAR, NO_CHANGE, OPEN, SELL, Listing, Order, due
 
 ADD, MODIFY, CANCEL, EXECUTE, REPLACE = 16, 17, 18, 19, 20
-NO_CHANGE = 128
+NO_PRINT = 64
 
 
 @dataclass(eq=False)
@@ -37,6 +38,8 @@ class OrderListing(Listing):
     places: Iterator[int] = field(default_factory=itertools.count)
     our_place: dict[Order, int] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
+    comes: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """What the present row puts at the back of a level."""
 
     def levels(self) -> dict[int, dict[int, int]]:
         sums: dict[int, Counter[int]] = {BUY: Counter(), SELL: Counter()}
@@ -62,21 +65,24 @@ class NaiveOrders(Naive):
         elif kind == BEGIN:
             x.orders.clear()
             super().on_row(i, n, row)
-        elif kind != TRADE or not int(row["flags"]) & NO_CHANGE:
+        else:
             super().on_row(i, n, row)
         return None
 
     def order_row(self, x: OrderListing, kind: int, row: Any, n: int) -> None:
         ts, side, price, qty = (int(row[k]) for k in ("ts_event", "side", "price", "qty"))
         this, other = int(row["order_id"]), int(row["ref_id"])
-        arrives = False
+        if kind == EXECUTE and not int(row["flags"]) & NO_PRINT:
+            x.trades.printed(qty, ts)
+        self.ts, arrives = ts, kind in (ADD, REPLACE)
+        x.comes.clear()
+        if arrives:
+            x.comes[side, price] = qty
         if kind == ADD:
             self.add(x, this, side, price, qty)
-            arrives = True
         elif kind == REPLACE:
             self.remove(x, this)
             self.add(x, other, side, price, qty)
-            arrives = True
         elif kind == MODIFY:
             arrives = self.modify(x, this, price, qty)
         elif kind == CANCEL:
@@ -84,8 +90,8 @@ class NaiveOrders(Naive):
         elif side:
             self.execute(x, row, n)
         elif not int(row["flags"]) & NO_CHANGE:
-            self.reduce(x, this, qty)
-            self.reduce(x, other, qty)
+            for number in (this, other):
+                self.reduce(x, number, qty, traded=True)
         self.show(x)
         if arrives:
             self.cross(x, side, price, ts, n)
@@ -109,12 +115,12 @@ class NaiveOrders(Naive):
             self.lose(x, r, r.lots)
             del x.orders[number]
 
-    def reduce(self, x: OrderListing, number: int, lots: int) -> None:
+    def reduce(self, x: OrderListing, number: int, lots: int, *, traded: bool = False) -> None:
         r = self.known(x, number)
         if r is None:
             return
         x.faults["overfills"] += lots > r.lots
-        self.lose(x, r, min(lots or r.lots, r.lots))
+        self.lose(x, r, min(lots or r.lots, r.lots), traded=traded)
         if not r.lots:
             del x.orders[number]
 
@@ -127,30 +133,50 @@ class NaiveOrders(Naive):
         if price == r.price and lots and x.rules.keeps_place(before, lots):
             self.lose(x, r, before - lots)
             return lots > before
+        x.comes[r.side, price] = lots
         self.remove(x, number)
         if lots:
             x.orders[number] = Resting(r.side, price, lots, next(x.places))
         return lots > 0
 
-    @staticmethod
-    def lose(x: OrderListing, r: Resting, lots: int) -> None:
+    def lose(self, x: OrderListing, r: Resting, lots: int, *, traded: bool = False) -> None:
         """An order has so many lots less, or more if negative; we move if it is ahead of us."""
+        if lots > 0:
+            self.uncover(x, r, lots, traded=traded)
         r.lots -= lots
         for o in x.at(r.side, r.price):
             if r.place < x.our_place[o]:
                 o.ahead = max(o.ahead - lots, 0)
 
+    def uncover(self, x: OrderListing, r: Resting, lots: int, *, traded: bool) -> None:
+        """What we took are the first lots of a level: those of them that leave miss no more."""
+        key = r.side, r.price
+        record = x.footprint.at(key, self.ts)
+        back = min(x.comes[key], lots)
+        x.comes[key] -= back
+        if record is None:
+            return
+        level = [q for q in x.orders.values() if (q.side, q.price) == key]
+        there, before_it = (sum(q.lots for q in qs) for qs in (level, ahead_of(r, level)))
+        if traded:
+            record.shrink_to(min(record.missing, there - lots))
+            return
+        told = record.explain(lots - back, self.ts)
+        record.shrink_to(min(record.missing, there - told))
+        had, has = r.lots - told, r.lots - lots + back
+        if x.rules.matching == "pro_rata":
+            record.shrink_to(record.missing * (there - lots + back) / max(there - told, 1))
+            return
+        ours = min(max(record.missing - before_it, 0.0), had)
+        record.shrink_to(record.missing - (ours - min(ours, has)))
+
     def show(self, x: OrderListing) -> None:
-        """The levels as they are now; what we took of one shrinks with it."""
+        """The levels as they are now; one that is gone has nothing missing."""
         before, x.book = x.book, x.levels()
-        for (side, price), (lots, since) in list(x.taken.items()):
-            old, new = before[side].get(price, 0), x.book[side].get(price, 0)
-            if new == old:
-                continue
-            if not new:
-                del x.taken[side, price]
-            elif new < old:
-                x.taken[side, price] = (lots * (new / old), since)
+        x.footprint.forget_gone(x.book)
+        for (side, price), record in x.footprint.taken.items():
+            if x.book[side][price] > before[side].get(price, 0):
+                record.explain(0, self.ts)
 
     def drop(self, x: OrderListing, side: int, upto: int | None) -> None:
         """A clear: whoever stood before ours there has left."""
@@ -179,10 +205,14 @@ class NaiveOrders(Naive):
         ts, side, qty = (int(row[k]) for k in ("ts_event", "side", "qty"))
         number, changes = int(row["order_id"]), not int(row["flags"]) & NO_CHANGE
         met = x.orders.get(number)
+        side, price = (met.side, met.price) if met else (side, int(row["price"]))
         if x.trading == OPEN:
-            self.share(x, met, side, int(row["price"]), qty, ts, n)
+            got = self.share(x, met, side, price, qty, ts, n)
+            self.spill(x, side, price, max(qty - got, 0), ts)
         if changes:
-            self.reduce(x, number, qty)
+            self.reduce(x, number, qty, traded=True)
+        else:
+            x.footprint.prints((side, price), qty, ts)
 
     def share(
         self,
@@ -193,10 +223,9 @@ class NaiveOrders(Naive):
         qty: int,
         ts: int,
         n: int,
-    ) -> None:
-        """What of an execution of `met` is ours; a better price first, then the place."""
+    ) -> int:
+        """How much of an execution of `met` is ours; a better price first, then the place."""
         rules = x.rules
-        price = met.price if met else price
         taken, rata = 0, None
         for o in list(x.own[side]):
             left = max(qty - taken, 0) if rules.share_prints else qty
@@ -220,6 +249,7 @@ class NaiveOrders(Naive):
                 if rata:
                     rata.given[o] += lots
                 self.fill(x, o, lots, o.price, "THROUGH" if through else "QUEUE", ts, n)
+        return taken
 
     def trade(self, x: Listing, side: int, price: int, qty: int, ts: int, n: int) -> None:
         """A hidden execution: nobody at its price moves, better prices of ours are met."""
@@ -229,3 +259,7 @@ class NaiveOrders(Naive):
         if passive and x.trading == OPEN:
             self.share(x, None, passive, price, qty, ts, n)
         return None
+
+
+def ahead_of(r: Resting, level: list[Resting]) -> list[Resting]:
+    return [q for q in level if q.place < r.place]

@@ -12,7 +12,13 @@ MID, WIDTH = 1_000, 6
 
 
 def random_tape(
-    rng: np.random.Generator, rows: int, start: int, *, calm: bool = False, step: int = 4_000_000
+    rng: np.random.Generator,
+    rows: int,
+    start: int,
+    *,
+    calm: bool = False,
+    step: int = 4_000_000,
+    explains: bool = False,
 ) -> np.ndarray:
     """Rows around `MID`: levels, prints on both clocks, and now and then what is rare.
 
@@ -22,8 +28,10 @@ def random_tape(
         start: time before the first row [ns].
         calm: only levels and prints, one row a packet, the book never crossed.
         step: longest time between packets [ns].
+        explains: the levels show what traded, at once, in two rows, or late.
     """
     out: list[tuple[Any, ...]] = []
+    shown: dict[tuple[int, int], int] = {}
     ts, recv, mid = start, start, MID
 
     def add(kind: Kind, *, last: bool, **k: int) -> None:
@@ -48,14 +56,30 @@ def random_tape(
     def level(*, last: bool = True) -> None:
         side = int(rng.choice([1, -1]))
         price = mid - side * int(rng.integers(0 if not calm else 1, WIDTH))
-        add(
-            Kind.LEVEL, last=last, side=side, price=price, lots=int(rng.choice([0, 0, 1, 3, 8, 20]))
-        )
+        show(side, price, int(rng.choice([0, 0, 1, 3, 8, 20])), last=last)
+
+    def show(side: int, price: int, lots: int, *, last: bool = True) -> None:
+        shown[side, price] = lots
+        add(Kind.LEVEL, last=last, side=side, price=price, lots=lots)
 
     def trade(*, last: bool = True) -> None:
         side = int(rng.choice([1, -1] if calm or rng.random() < 0.9 else [0]))
         price = mid + (side or 1) * int(rng.integers(-1, 4))
-        add(Kind.TRADE, last=last, side=side, price=price, lots=int(rng.integers(1, 30)))
+        lots = int(rng.integers(1, 30))
+        add(Kind.TRADE, last=last, side=side, price=price, lots=lots)
+        if explains and shown.get((-side, price)):
+            explain(-side, price, lots)
+
+    def explain(side: int, price: int, lots: int) -> None:
+        nonlocal ts, recv
+        after = max(shown[side, price] - lots, 0)
+        how = rng.random()
+        if how < 0.3:
+            show(side, price, after + (shown[side, price] - after) // 2, last=False)
+        elif how < 0.6:
+            ts += int(rng.choice([1_000, 1_000_000, 1_000_001]))
+            recv = max(recv, ts)
+        show(side, price, max(after - int(rng.choice([0, 0, 1])), 0))
 
     def rare() -> None:
         what = rng.integers(0, 6)
@@ -109,4 +133,49 @@ def random_tape(
             level()
         if rng.random() < 0.02:
             mid += int(rng.choice([-1, 1]))
+    return np.array(out, EVENT)
+
+
+def crowded_tape(rng: np.random.Generator, rows: int, start: int) -> np.ndarray:
+    """A market at rest: deep levels that lose and win a few lots, so that places in a queue matter.
+
+    Args:
+        rng: draws everything.
+        rows: at least so many.
+        start: time before the first row [ns].
+    """
+    out: list[tuple[Any, ...]] = []
+    levels = [(side, MID - side * k) for side in (1, -1) for k in range(1, WIDTH)]
+    shown = {level: int(rng.integers(3, 20)) for level in levels}
+    ts = start
+
+    def add(kind: Kind, side: int, price: int, lots: int, *, last: bool = True) -> None:
+        flags = int(SEEN_BY_BOTH | (Flag.LAST if last else 0))
+        out.append((ts, ts + 500, price, lots, 0, 0, 0, 0, kind, side, flags))
+
+    def change(level: tuple[int, int], by: int) -> None:
+        shown[level] = max(shown[level] + by, 0)
+        add(Kind.LEVEL, *level, shown[level])
+
+    def touch(side: int) -> tuple[int, int]:
+        there = [k for k in levels if k[0] == side and shown[k]]
+        return max(there, key=lambda k: k[1] * side) if there else (side, MID - side)
+
+    for k, level in enumerate(levels):
+        add(Kind.LEVEL, *level, shown[level], last=k == len(levels) - 1)
+    while len(out) < rows:
+        ts += int(rng.choice([0, 1_000, 900_000, 2_000_000]))
+        draw = rng.random()
+        side = int(rng.choice([1, -1]))
+        if draw < 0.35:
+            level, lots = touch(side), int(rng.integers(1, 9))
+            add(Kind.TRADE, -side, level[1], lots, last=False)
+            change(level, -lots)
+        elif draw < 0.7:  # somebody cancels, mostly at the best two levels
+            near = touch(side)
+            worse = (side, near[1] - side)
+            level = worse if worse in shown and rng.random() < 0.5 else near
+            change(level, -int(rng.integers(1, 7)))
+        else:
+            change((side, MID - side * int(rng.integers(1, WIDTH))), int(rng.integers(1, 9)))
     return np.array(out, EVENT)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from naive import Listing
+from naive_listing import Listing
 from naive_orders import NaiveOrders, OrderListing
 from random_market import random_tape
 from random_orders import random_order_tape
@@ -18,6 +18,8 @@ from twins import MS, compare
 
 from hft.types import Flag, Kind
 
+OVERLAY = {"weights": (0.02, 0.011), "half_lives": (5 * MS, 80 * MS), "permanent": 0.003}
+SHARES = {"participation_window": 40 * MS, "participation_flag": 0.2}
 FAULTS = ("unknown_ids", "reused_ids", "overfills")
 
 
@@ -70,6 +72,19 @@ RULES: dict[str, dict[str, Any]] = {
     "pro_rata": {"matching": "pro_rata"},
     "pro_rata, wait_trade": {"matching": "pro_rata", "cross": "wait_trade"},
     "pro_rata, nothing": {"matching": "pro_rata", "replace_keeps": "nothing"},
+    "pro_rata, never heals": {"matching": "pro_rata", "refill_half_life": 0},
+    "same_price, never heals": {"replace_keeps": "same_price", "refill_half_life": 0},
+    "nothing, never heals": {"replace_keeps": "nothing", "refill_half_life": 0},
+    "half stays away": {"refill_probability": 0.5, "refill_half_life": 20 * MS},
+    "draws": {"queue_draws": True},
+    "everything": {
+        **SHARES,
+        "queue_draws": True,
+        "refill_probability": 0.4,
+        "refill_half_life": 30 * MS,
+        "impact": OVERLAY,
+        "participation_cap": 0.9,
+    },
 }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from naive import Listing, Naive, Rules
+from naive import Legs, Naive
+from naive_listing import Listing, Rules
 from random_market import MID, random_tape
 from sim import JOURNAL, T0, UPDATE, UPDATES, rechunked
 
@@ -18,6 +19,8 @@ from hft.plan import prepare
 from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind
 
 MS = 1_000_000
+MAKER_E9, TAKER_E9 = -12_345, 543_210
+COUNTERS = ("fills_extrapolated", "taker_unfilled_lots", "faded_lots", "capped_lots")
 
 
 def random_script(rng: np.random.Generator, instruments: int, end: int) -> list[tuple[Any, ...]]:
@@ -129,6 +132,22 @@ def core_answers(journal: np.ndarray) -> list[tuple[Any, ...]]:
     return out
 
 
+def rules_of(venue: dict[str, Any], seed: int) -> Rules:
+    """A recipe's `[venue]` as the twin reads it."""
+    flat = {k: v for k, v in venue.items() if k not in ("impact", "slippage")}
+    flat |= venue.get("impact", {})
+    flat |= {"slippage" if k == "model" else k: v for k, v in venue.get("slippage", {}).items()}
+    return Rules(maker_e9=MAKER_E9, taker_e9=TAKER_E9, seed=seed, **flat)
+
+
+def leg_file(spec: Any, file: Path) -> Any:
+    """A leg as a recipe has it; rows of (time, ns) become a file."""
+    if not isinstance(spec, list):
+        return spec
+    file.write_text("ts,ns\n" + "".join(f"{t},{ns}\n" for t, ns in spec))
+    return {"file": str(file)}
+
+
 def compare(
     seed: int,
     tmp_path: Path,
@@ -140,6 +159,7 @@ def compare(
     entry: Any = None,
     response: Any = None,
     compute: int | None = None,
+    legs: dict[str, Any] | None = None,
     inverse: bool = False,
     hears_books: bool = False,
     tape: Callable[[np.random.Generator, int, int], np.ndarray] = random_tape,
@@ -158,6 +178,7 @@ def compare(
         entry: to the venue [ns], or rows of (time, ns); None: drawn.
         response: back from it, likewise.
         compute: of a handler [ns]; None: drawn.
+        legs: of `[latency]` besides these three.
         inverse: contracts that are worth one over the price.
         hears_books: a handler runs at every packet.
         tape: makes the rows of one instrument.
@@ -188,25 +209,16 @@ def compare(
     entry = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if entry is None else entry
     response = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if response is None else response
     compute = int(rng.choice([0, 20_000, 3 * MS])) if compute is None else compute
-    maker_e9, taker_e9 = -12_345, 543_210
-
-    def leg(spec: Any, name: str) -> Any:
-        if isinstance(spec, int):
-            return spec
-        file = tmp_path / f"{name}.csv"
-        file.write_text("ts,ns\n" + "".join(f"{t},{ns}\n" for t, ns in spec))
-        return {"file": str(file)}
-
+    latency = dict(entry=entry, response=response, compute=compute, **(legs or {}))
     names = [f"I{i}.V{i % venues}" for i in range(instruments)]
     specs = [
         InstrumentSpec(symbol=f"I{i}", venue=f"V{i % venues}", tick=0.5, lot=1.0, inverse=inverse)
         for i in range(instruments)
     ]
     recipe = {
-        "latency": dict(
-            entry=leg(entry, "entry"), response=leg(response, "response"), compute=compute
-        ),
-        "venue": {**rules, "maker_fee": maker_e9 / 1e9, "taker_fee": taker_e9 / 1e9},
+        "seed": seed + 1,
+        "latency": {k: leg_file(v, tmp_path / f"{k}.csv") for k, v in latency.items()},
+        "venue": {**rules, "maker_fee": MAKER_E9 / 1e9, "taker_fee": TAKER_E9 / 1e9},
         "engine": {"bracket": False},
     }
     base = Listens if hears_books else Randomly
@@ -215,33 +227,38 @@ def compare(
     outcome = run_once(rechunked(plan, chunk))
     assert outcome.run.status == "complete", outcome.run.error
 
-    listings = [
-        tell(i)(
-            i,
-            Rules(maker_e9=maker_e9, taker_e9=taker_e9, **rules),
-            i % venues,
-            500_000_000,
-            inverse,
-        )
-        for i in range(instruments)
-    ]
-    if inverse:
-        for x in listings:
-            x.worth = lambda lots, price: worth_inverse(lots, price, 0.5)  # type: ignore[method-assign]
+    told_by = rules_of(rules, seed + 1)
+    listings = [tell(i)(i, told_by, i % venues, 0.5, inverse) for i in range(instruments)]
     naive = twin(
         listings,
         tapes,
-        entry=entry,
-        response=response,
-        compute=compute,
+        legs=Legs(**latency),
         script=naive_script(script, sent := []),
         on_fill=naive_reply(instruments),
         hears_books=hears_books,
     ).run()
     assert len(sent) > 0
 
-    fills = outcome.run.fills
-    core = [
+    core = core_fills(outcome.run.fills)
+    for i in range(instruments):
+        mine, theirs = ([f for f in fs if f[1] == i] for fs in (core, naive.fills))
+        same(mine, theirs)
+    told = [
+        (o, "FILL" if "FILL" in what else what, ts, price, lots)
+        for o, what, ts, _, price, lots in naive.answers
+    ]
+    same(core_answers(outcome.journal), told)
+    travelled = outcome.run.orders[["ts_send", "ts_arrive"]].tolist()
+    same(travelled, [(o.sent, o.arrived) for o in naive.orders])
+    for x in listings:
+        same_money(outcome.run.samples, x)
+    counters = outcome.run.counters
+    assert {k: counters[k] for k in COUNTERS} == {k: naive.counters[k] for k in COUNTERS}
+    return outcome, naive
+
+
+def core_fills(fills: np.ndarray) -> list[tuple[Any, ...]]:
+    return [
         (
             int(f["ts_venue"]),
             int(f["instrument"]),
@@ -251,35 +268,23 @@ def compare(
             FillReason(int(f["reason"])).name,
             bool(f["maker"]),
             int(f["fee"]),
+            int(f["impact"]),
+            bool(f["extrapolated"]),
             int(f["position"]),
             int(f["cause_row"]),
             float(f["ahead_at_accept"]) if f["maker"] else None,
         )
         for f in fills
     ]
-    for i in range(instruments):
-        mine, theirs = ([f for f in fs if f[1] == i] for fs in (core, naive.fills))
-        same(mine, theirs)
-    told = [
-        (o, "FILL" if "FILL" in what else what, ts, price, lots)
-        for o, what, ts, _, price, lots in naive.answers
-    ]
-    same(core_answers(outcome.journal), told)
-    samples = outcome.run.samples
-    for i, x in enumerate(listings):
-        last = samples[samples["instrument"] == i][-1]
-        assert (last["position"], last["fees"], last["funding"]) == (x.position, x.fees, x.funding)
-        if last["bid"] > 0 and last["ask"] > 0:
-            if inverse:
-                mark = (
-                    -worth_inverse(x.position, (int(last["bid"]) + int(last["ask"])) / 2, 0.5)
-                    if x.position
-                    else 0
-                )
-            else:
-                mark = x.position * (int(last["bid"]) + int(last["ask"])) * 250_000_000
-            assert last["equity"] == x.cash + mark - x.fees - x.funding
-    return outcome, naive
+
+
+def same_money(samples: np.ndarray, x: Listing) -> None:
+    last = samples[samples["instrument"] == x.number][-1]
+    sums = ("position", "fees", "funding", "impact")
+    assert [int(last[k]) for k in sums] == [getattr(x, k) for k in sums]
+    if last["bid"] > 0 and last["ask"] > 0:
+        mark = x.mark((int(last["bid"]) + int(last["ask"])) / 2)
+        assert last["equity"] == x.cash + mark - x.fees - x.funding - x.impact
 
 
 def same(core: list[Any], twin: list[Any]) -> None:
@@ -287,10 +292,3 @@ def same(core: list[Any], twin: list[Any]) -> None:
     for k, (mine, theirs) in enumerate(zip(core, twin, strict=False)):
         assert mine == theirs, f"number {k}: core {mine}, twin {theirs}"
     assert len(core) == len(twin), f"after {min(len(core), len(twin))}: {core[-1:]}, {twin[-1:]}"
-
-
-def worth_inverse(lots: int, price: float, tick: float) -> int:
-    import math
-
-    exact = lots * 1e9 / (price * tick)
-    return int(math.copysign(math.floor(abs(exact) + 0.5), exact))
