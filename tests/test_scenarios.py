@@ -1,6 +1,6 @@
 """Runs scenarios/*.txt: what happens to orders, told so that a trader can check it by hand.
 
-    latency entry=30 response=30            also: venue, risk, engine, instrument, with key=value
+    latency entry=30 response=30            key=value; a list is `1,2`
       0  book    bid 10 @ 100, 5 @ 99  ask 8 @ 101
       0  submit  #1 buy 5 @ 100              then ioc, fok or post; `@ market`
      20  cancel  #1                          replace #1 7 @ 101
@@ -8,7 +8,8 @@
     expect  30 accepted #1 · 40 filled #1 5 @ 100 · 50 cancel-rejected #1
     result  position 5 · fees 0
 
-Other lines: `snapshot`, `halt`, `auction`, `close`, `open`, `gap`, `funding 0.0001 @ 100`, `quiet`
+Settings: `latency`, `venue`, `impact`, `slippage`, `risk`, `engine`, `instrument`. Other lines:
+`snapshot`, `halt`, `auction`, `close`, `open`, `gap`, `funding 0.0001 @ 100`, `quiet`
 (nothing but time), `end` (of the data), `flatten`, `# remark`. Market times are the venue's, times
 of our actions ours, times of `expect` the venue's again; all in ns from the start. `expect` lists
 every answer, nothing else may come.
@@ -51,6 +52,13 @@ STATES = {
 LEVEL = re.compile(r"(\d+) @ (\d+)")
 ORDER = re.compile(r"(\w+) (buy|sell) (\d+) @ (\d+)")
 FAULTS = ("unknown_ids", "reused_ids", "overfills")
+COUNTS = {
+    "extrapolated": "fills_extrapolated",
+    "unfilled": "taker_unfilled_lots",
+    "faded": "faded_lots",
+    "capped": "capped_lots",
+}
+SETTINGS = ("latency", "venue", "impact", "slippage", "risk", "engine", "instrument")
 
 
 class Scenario:
@@ -72,7 +80,7 @@ class Scenario:
             self.expect += [" ".join(part.split()) for part in rest.split("·")]
         elif word == "result":
             self.result |= dict(part.split() for part in rest.split("·"))
-        elif word in ("latency", "venue", "risk", "engine", "instrument"):
+        elif word in SETTINGS:
             self.settings[word] = {
                 k: plain(v) for k, _, v in (p.partition("=") for p in rest.split())
             }
@@ -84,9 +92,10 @@ class Scenario:
 
     def play(self) -> tuple[Sim, dict[str, Any]]:
         given = self.settings
+        tables = {k: given[k] for k in ("impact", "slippage") if k in given}
         sim = Sim(
-            **given.get("latency", {}),
-            venue=given.get("venue"),
+            latency=given.get("latency"),
+            venue=given.get("venue", {}) | tables,
             risk=given.get("risk"),
             engine=given.get("engine"),
             **given.get("instrument", {}),
@@ -157,6 +166,8 @@ class Others:
 
 
 def plain(text: str) -> Any:
+    if "," in text:
+        return [plain(part) for part in text.split(",") if part]
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):
@@ -229,20 +240,22 @@ def told(sim: Sim, orders: dict[str, Any]) -> list[str]:
 
 
 def results(sim: Sim) -> dict[str, str]:
-    """Position, money amounts in currency, and faults of the feed."""
+    """Position, money amounts in currency, counts of lots and fills, and faults of the feed."""
     sample = sim.last_sample()
-    money = {name: sample[name] / MONEY for name in ("equity", "fees", "funding")}
+    money = {name: sample[name] / MONEY for name in ("equity", "fees", "funding", "impact")}
     cash = sum(
         -f.lots * f.price * (1 if f.position > before else -1)
         for f, before in with_position_before(sim)
     )
     counters = sim.run().run.counters
     faults = {f.replace("_", "-"): str(counters.get(f"l3_{f}")) for f in FAULTS}
+    counts = {name: str(counters.get(key)) for name, key in COUNTS.items()}
     return {
         "position": str(int(sample["position"])),
         "cash": f"{cash:g}",
         **{k: f"{v:.9g}" for k, v in money.items()},
         **faults,
+        **counts,
     }
 
 

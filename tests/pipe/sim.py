@@ -144,6 +144,7 @@ class Sim:
         compute: Any = 0,
         inference: Any = 0,
         feed: int = 0,
+        latency: Mapping[str, Any] | None = None,
         venue: Mapping[str, Any] | None = None,
         risk: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
@@ -152,7 +153,10 @@ class Sim:
         **spec: Any,
     ) -> None:
         self.tables = {
-            "latency": dict(entry=entry, response=response, compute=compute, inference=inference),
+            "latency": {
+                **dict(entry=entry, response=response, compute=compute, inference=inference),
+                **(latency or {}),
+            },
             "venue": dict(venue or {}),
             "risk": dict(risk or {}),
             "engine": {"bracket": False, **(engine or {})},
