@@ -82,7 +82,10 @@ TABLES = {
     "`[data]`": config.DataConfig,
     "`[data.synth]`": SynthConfig,
     "`[latency]`": config.LatencyConfig,
+    "`[latency.server]`": config.ServerConfig,
     "`[venue]`, `[venues.NAME]`": config.VenueConfig,
+    "`[venue.impact]`": config.ImpactConfig,
+    "`[venue.slippage]`": config.SlippageConfig,
     "`[risk]`": config.RiskConfig,
     "`[engine]`": config.EngineSection,
 }

@@ -1,0 +1,112 @@
+"""How busy a market is: messages in every window of 100 ms, and which bucket of a profile that is.
+
+A message is a packet: a row that ends one, seen by us. A window decides for the one after it, so
+what is known of a moment came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hft.execution.profiles import RATE_WINDOW_NS
+from hft.types import Flag
+
+Int = NDArray[np.int64]
+
+BORDERS = (0.5, 0.95)
+"""Quantiles of a profile's own rates that part its buckets."""
+BEYOND = 0.2
+"""How far beyond a border, as a share of it, the rate must go before the bucket changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarketRate:
+    """Messages of a stretch of market.
+
+    Attributes:
+        first: number of the first window, its start over 100 ms.
+        counts: messages in each window, (w,).
+        ts_first: time of the first message.
+        ts_last: and of the last.
+    """
+
+    first: int
+    counts: Int
+    ts_first: int
+    ts_last: int
+
+    def before(self, ts: Int) -> Int:
+        """Messages in the last whole window before each time, (n,); 0 outside the stretch."""
+        at = ts // RATE_WINDOW_NS - 1 - self.first
+        inside = (at >= 0) & (at < self.counts.size)
+        found: Int = np.where(inside, self.counts[np.clip(at, 0, self.counts.size - 1)], 0)
+        return found
+
+
+def rate_of(streams: Iterable[Iterator[NDArray[Any]]]) -> MarketRate | None:
+    """The rate of all streams of EVENT rows together, by `ts_recv`; None: not one message."""
+    wanted = int(Flag.LAST | Flag.SEEN_BY_US)
+    windows: dict[int, int] = {}
+    first, last = [], []
+    for chunks in streams:
+        for rows in chunks:
+            ts = rows["ts_recv"][rows["flags"] & wanted == wanted]
+            if not ts.size:
+                continue
+            first.append(int(ts.min()))
+            last.append(int(ts.max()))
+            number, count = np.unique(ts // RATE_WINDOW_NS, return_counts=True)
+            for key, more in zip(number.tolist(), count.tolist(), strict=True):
+                windows[key] = windows.get(key, 0) + more
+    if not windows:
+        return None
+    start = min(windows)
+    counts = np.zeros(max(windows) - start + 1, np.int64)
+    counts[np.fromiter(windows, np.int64) - start] = np.fromiter(windows.values(), np.int64)
+    return MarketRate(start, counts, min(first), max(last))
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Bands of message rate, with the borders between them ascending."""
+
+    borders: tuple[int, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """What each holds, in words."""
+        low = ("0", *(str(border) for border in self.borders))
+        high = (*(str(border - 1) for border in self.borders), "")
+        return [f"{a}-{b}" if b else f"{a}+" for a, b in zip(low, high, strict=True)]
+
+    def of(self, rate: Int) -> Int:
+        """Bucket of each rate by the borders alone, (n,)."""
+        return np.searchsorted(np.array(self.borders, np.int64), rate, side="right")
+
+    def along(self, rate: Int) -> Int:
+        """Bucket after each window of a run, (w,), left only well beyond its border."""
+        found = np.zeros(rate.size, np.int64)
+        for border in self.borders:
+            found += _switch(rate, border)
+        return found
+
+
+def buckets_of(rates: Int) -> Buckets:
+    """Borders at the median and the 95th percentile; fewer where these are one or hold nothing."""
+    drawn = np.quantile(rates, BORDERS, method="inverted_cdf").astype(int)
+    return Buckets(tuple(sorted({int(b) for b in drawn if b > rates.min()})))
+
+
+def _switch(rate: Int, border: int) -> Int:
+    """1 from where the rate rises beyond a border until it falls below it, (w,)."""
+    up, down = rate > border * (1 + BEYOND), rate < border * (1 - BEYOND)
+    decided = up | down
+    last = np.maximum.accumulate(np.where(decided, np.arange(rate.size), -1))
+    begun = rate[:1] >= border
+    on: Int = np.where(last >= 0, up[last], begun).astype(np.int64)
+    return on
