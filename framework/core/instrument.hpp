@@ -58,6 +58,14 @@ struct Instrument {
   }
   Money worth(Lots lots, Ticks price) const noexcept { return worth_half(lots, 2 * price); }
 
+  /// What a tick is worth on one lot at this price [money]; not whole, and an inverse contract's
+  /// depends on the price.
+  double tick_worth(Ticks price) const noexcept {
+    if (!inverse) return static_cast<double>(tick_value) / static_cast<double>(tick_value_lots);
+    const double p = static_cast<double>(price);
+    return lot * multiplier * 1e9 / (p * p * tick);
+  }
+
   /// Cash that a fill moves: a buyer of a linear contract pays its worth, of an inverse one
   /// receives it, so that in both `cash + sign * worth(position)` is the equity.
   Money cash_of_fill(int side, Lots lots, Ticks price) const noexcept {

@@ -162,16 +162,18 @@ class Ladder {
       const std::size_t s = slot(key);
       return hot_[s >> 6] >> (s & 63) & 1;
     }
-    return !hot_keys_.empty() && is_hot_far(key);
+    return !hot_keys_.empty() && is_listed_hot(key);
   }
+  /// Each reason to watch a level heats it once, and cools it once when it is over.
   void heat(std::int64_t key) {
-    if (hot(key)) return;
     hot_keys_.push_back(key);
     if (in_window(key)) hot_[slot(key) >> 6] |= 1ULL << (slot(key) & 63);
   }
   void cool(std::int64_t key) {
-    std::erase(hot_keys_, key);
-    if (in_window(key)) hot_[slot(key) >> 6] &= ~(1ULL << (slot(key) & 63));
+    const auto at = std::find(hot_keys_.begin(), hot_keys_.end(), key);
+    if (at == hot_keys_.end()) return;
+    hot_keys_.erase(at);
+    if (in_window(key) && !is_listed_hot(key)) hot_[slot(key) >> 6] &= ~(1ULL << (slot(key) & 63));
   }
 
   template <class F>
@@ -189,7 +191,7 @@ class Ladder {
   std::size_t slot(std::int64_t key) const noexcept {
     return static_cast<std::uint64_t>(key) & mask_;
   }
-  bool is_hot_far(std::int64_t key) const noexcept {
+  bool is_listed_hot(std::int64_t key) const noexcept {
     for (const std::int64_t k : hot_keys_)
       if (k == key) return true;
     return false;

@@ -96,6 +96,19 @@ class OrderBook {
       for (std::uint32_t n = level->head; n != kEnd; n = pool_[n].next)
         f(pool_[n].id, pool_[n].lots);
   }
+  struct Place {
+    Lots ahead = 0;  ///< lots of the level's orders that arrived before it
+    Lots own = 0;    ///< what it has itself; 0: it does not rest there
+  };
+  /// Where the order that arrived as this number stands or stood; walks the queue up to it.
+  Place place_of(int side, Ticks price, std::uint64_t arrival) const noexcept {
+    Place place;
+    const Level* level = level_at(side, price);
+    std::uint32_t n = level ? level->head : kEnd;
+    for (; n != kEnd && pool_[n].arrival < arrival; n = pool_[n].next) place.ahead += pool_[n].lots;
+    if (n != kEnd && pool_[n].arrival == arrival) place.own = pool_[n].lots;
+    return place;
+  }
   /// An order that arrives now stands behind all with a smaller number, before all others.
   std::uint64_t arrivals() const noexcept { return arrivals_; }
   const Faults& faults() const noexcept { return faults_; }

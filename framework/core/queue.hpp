@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "order.hpp"
+#include "rng.hpp"
 
 namespace hft {
 
@@ -43,8 +44,15 @@ class Queue {
     return front < 0 ? std::llround(-front) : 0;
   }
 
-  /// The level at our price went from `before` to `after`.
-  void resize(Order::Resting& r, Lots before, Lots after, Ts ts) const noexcept {
+  bool draws() const noexcept { return config_.draws; }
+  /// Where the cancel of a row lies, one number for all of our orders: it lies in one place. Only
+  /// read if `draws()`.
+  static double draw(std::uint64_t seed, InstrumentId instrument, std::int64_t row) noexcept {
+    return draw_uniform(seed, stream_of(Draw::QUEUE, instrument), static_cast<std::uint64_t>(row));
+  }
+
+  /// The level at our price went from `before` to `after`; `place`: of what was cancelled, `draw`.
+  void resize(Order::Resting& r, Lots before, Lots after, Ts ts, double place = 0) const noexcept {
     const Lots shrunk = before - after;
     const Lots cancelled = shrunk - r.traded;
     // A print and the rows that show it may come as several rows: what they have not explained yet
@@ -55,11 +63,12 @@ class Queue {
     if (cancelled > 0 && config_.model != QueueModel::RISK_AVERSE && before > 0) {
       const double size = static_cast<double>(cancelled);
       const double back = std::max(static_cast<double>(before) - r.ahead, 0.0);
+      const double before_us = 1.0 - behind(r.ahead, back);
+      const double share = !config_.draws ? before_us : place < before_us ? 1.0 : 0.0;
       // Never more than is ahead, never less than does not fit behind: log and n < 1 would
-      // overdraw.
-      const double from_ahead =
-          std::clamp((1.0 - behind(r.ahead, back)) * size, std::max(0.0, size - back),
-                     std::max(0.0, std::min(r.ahead, size)));
+      // overdraw, and so does a cancel that lies wholly on one side.
+      const double from_ahead = std::clamp(share * size, std::max(0.0, size - back),
+                                           std::max(0.0, std::min(r.ahead, size)));
       r.ahead -= from_ahead;
     }
     r.ahead = std::min(r.ahead, displayed);

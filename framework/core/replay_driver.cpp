@@ -34,8 +34,8 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
   }
   for (std::size_t i = 0; i < listings_.size(); ++i) {
     Market& m = engine.markets()[i];
-    listings_[i].inst = &m.inst;
-    listings_[i].book.keeps = m.book.keeps = venues_[m.inst.venue_id]->keeps();
+    m.book.keeps = venues_[m.inst.venue_id]->keeps();
+    venues_[m.inst.venue_id]->open(listings_[i], m.inst);
   }
 }
 
@@ -84,6 +84,7 @@ void ReplayDriver::run() {
     }
   }
   if (venues_lag_) catch_up_venues(end_);
+  if (!interrupted_) count_the_rest();
   end_ = std::max(end_, engine_->now());
   handle(end_, [&] {
     engine_->stop(engine_->now());
@@ -341,6 +342,13 @@ void ReplayDriver::catch_up(InstrumentId inst, Ts until) {
   if (is_active_[inst] || near) return;
   horizon_ = kNever;
   run_rows(inst, until);
+}
+
+/// Rows of books that held nothing of ours at the end: what the market traded there counts too.
+void ReplayDriver::count_the_rest() {
+  horizon_ = kNever;
+  for (InstrumentId i = 0; i < streams_.size(); ++i)
+    if (!is_active_[i]) run_rows(i, end_);
 }
 
 void ReplayDriver::activate(InstrumentId inst) {

@@ -54,6 +54,7 @@ class ReplayDriver {
   bool interrupted() const noexcept { return interrupted_; }
   std::int64_t conflated() const noexcept { return conflated_; }
   const Account& venue_account(InstrumentId inst) const noexcept { return listings_[inst].account; }
+  const Listing& listing(InstrumentId inst) const noexcept { return listings_[inst]; }
   Ns venue_ns = 0, book_ns = 0, total_ns = 0;  ///< wall time, when the engine profiles
 
  private:
@@ -92,6 +93,7 @@ class ReplayDriver {
   void dispatch(Ts leave);
   void serve(Ts ts);
   void enqueue(std::vector<Signal>& requests, Ts ts);
+  void count_the_rest();
   void activate(InstrumentId inst);
   void catch_up(InstrumentId inst, Ts until);
   void drain();

@@ -18,6 +18,11 @@ enum class Draw : std::uint64_t {
   STRATEGY,
 };
 
+/// The stream of one instrument: draws keyed by a row or a price would else agree across books.
+constexpr std::uint64_t stream_of(Draw what, std::uint32_t instrument) noexcept {
+  return static_cast<std::uint64_t>(what) | static_cast<std::uint64_t>(instrument) << 32;
+}
+
 constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;

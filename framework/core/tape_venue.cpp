@@ -2,53 +2,53 @@
 
 namespace hft {
 
-namespace {
-
-/// What is still missing of lots we took. Less than half a lot is nothing: a rest that only fades
-/// would keep a whole lot from everybody, until the list of taken levels happens to be swept.
-double healed(const Listing::Taken& t, Ts ts, Ns half_life_ns) noexcept {
-  if (half_life_ns == 0 || ts <= t.ts) return t.lots;
-  const double left =
-      t.lots * std::exp2(-static_cast<double>(ts - t.ts) / static_cast<double>(half_life_ns));
-  return left < 0.5 ? 0.0 : left;
+void VenueConfig::validate() const {
+  impact.validate();
+  slippage.validate();
+  if (participation_window_ns <= 0)
+    throw ConfigError("participation_window is " + std::to_string(participation_window_ns) +
+                      " ns: expected more than 0");
+  if (!(fade >= 0) || !(fade < 1))
+    throw ConfigError("fade is " + std::to_string(fade) + ": expected a share below 1");
 }
 
-Listing::Taken* find(std::vector<Listing::Taken>& taken, std::int64_t key) noexcept {
-  for (auto& t : taken)
-    if (t.key == key) return &t;
-  return nullptr;
+void TapeVenue::open(Listing& l, Instrument& inst) const {
+  l.inst = &inst;
+  l.book.keeps = config_.keeps;
+  l.footprint = Footprint({config_.refill_half_life_ns, config_.refill_probability,
+                           config_.matching == Matching::PRO_RATA, config_.seed, inst.id});
+  l.overlay = Overlay(config_.impact);
+  l.lately = Participation(config_.participation_window_ns);
 }
-
-bool rests(const Listing& l, int s, std::int64_t key) noexcept {
-  for (const auto& level : l.own[s])
-    if (level.key == key) return true;
-  return false;
-}
-
-}  // namespace
 
 // ---- the tape moves ----
 
-void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key) {
+void TapeVenue::on_hot_level(Listing& l, const Event& e, std::int64_t key, std::int64_t row) {
   const int s = side_index(e.side);
   const Lots before = l.book.side(e.side).set(key, e.qty);
   // A level that is only no longer shown may still be there: our place in it stays.
   const bool out_of_view = e.qty == 0 && (e.flags & UNCERTAIN);
   const auto own = std::ranges::find(l.own[s], key, &Listing::OwnLevel::key);
-  if (own != l.own[s].end() && !out_of_view)
-    for (Order* o : own->fifo) queue_.resize(o->venue, before, e.qty, e.ts_event);
-  if (!l.taken[s].empty()) [[unlikely]]
-    shrink_taken(l, s, key, before, e.qty);
+  if (own != l.own[s].end() && !out_of_view) {
+    const double place = queue_.draws() ? Queue::draw(config_.seed, l.inst->id, row) : 0;
+    for (Order* o : own->fifo) queue_.resize(o->venue, before, e.qty, e.ts_event, place);
+  }
+  if (!l.footprint.empty(e.side)) [[unlikely]]
+    l.footprint.on_level(l.book, e.side, key, before, e.qty, e.ts_event);
 }
 
 /// A row about one order of the tape.
 void TapeVenue::on_order(Listing& l, const Event& e, std::int64_t row) {
-  if (e.kind == Kind::EXECUTE && l.own_best[side_index(e.side)] != kNoKey) on_execute(l, e, row);
+  if (e.kind == Kind::EXECUTE) {
+    if (!(e.flags & NO_PRINT)) l.lately.on_print(e.qty, e.ts_event);
+    if (l.own_best[side_index(e.side)] != kNoKey || !l.footprint.empty(e.side))
+      on_execute(l, e, row);
+  }
   const auto changes = l.book.apply_order(e);
   bool hot = false;
   for (const OrderBook::Change& c : changes) hot |= l.book.side(c.side).hot(c.key);
   if (hot) [[unlikely]]
-    on_hot_changes(l, changes);
+    on_hot_changes(l, changes, e.ts_event);
   for (const OrderBook::Change& c : changes)
     if (c.gone < 0 && l.own_best[1 - side_index(c.side)] >= -c.key) [[unlikely]]
       on_crossed(l, as_level(e, c), row);
@@ -56,32 +56,16 @@ void TapeVenue::on_order(Listing& l, const Event& e, std::int64_t row) {
 
 /// An order of the tape came, left or changed where something of ours is: we know whether it stands
 /// before us.
-void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes) {
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    const OrderBook::Change& c = changes[i];
-    const auto same_level = [&](const auto& k) { return k.key == c.key && k.side == c.side; };
+void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes, Ts ts) {
+  for (const OrderBook::Change& c : changes) {
     const int s = side_index(c.side);
     const auto own = std::ranges::find(l.own[s], c.key, &Listing::OwnLevel::key);
-    if (own != l.own[s].end())
-      for (Order* o : own->fifo)
-        if (c.arrival < o->venue.arrival)
-          o->venue.ahead = std::max(o->venue.ahead - static_cast<double>(c.gone), 0.0);
-    // An order that goes to the back of its level takes nothing away: a row's changes of a level
-    // are one, also with another level's (an id used again) between them.
-    if (!l.taken[s].empty() && std::ranges::none_of(changes.subspan(i + 1), same_level))
-      shrink_taken(l, s, c.key, std::ranges::find_if(changes, same_level)->before, c.after);
+    if (own == l.own[s].end()) continue;
+    for (Order* o : own->fifo)
+      if (c.arrival < o->venue.arrival)
+        o->venue.ahead = std::max(o->venue.ahead - static_cast<double>(c.gone), 0.0);
   }
-}
-
-/// A cancelled lot was as likely one of those we had taken; new size is real.
-void TapeVenue::shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after) {
-  if (Listing::Taken* t = find(l.taken[s], key)) {
-    if (after < before && before > 0)
-      t->lots *= static_cast<double>(after) / static_cast<double>(before);
-    if (after == 0) std::erase_if(l.taken[s], [&](const auto& x) { return x.key == key; });
-  }
-  if (!rests(l, s, key) && find(l.taken[s], key) == nullptr)
-    l.book.side(s == 0 ? BUY : SELL).cool(key);
+  if (!l.footprint.empty()) l.footprint.on_changes(l.book, changes, ts);
 }
 
 /// The other side's size appeared at or through our price: in a market with us in it, it would have
@@ -93,7 +77,7 @@ void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
     return;
   const int s = side_index(-e.side);
   const std::int64_t key = e.price * e.side;
-  Lots left = config_.partial_fills ? available(l, e.side, key, e.ts_event) : 0;
+  Lots left = config_.partial_fills ? l.footprint.available(l.book, e.side, key, e.ts_event) : 0;
   Lots used = 0;
   while (!l.own[s].empty() && l.own[s].front().key >= -key) {
     auto& level = l.own[s].front();
@@ -109,7 +93,7 @@ void TapeVenue::on_crossed(Listing& l, const Event& e, std::int64_t row) {
     drop_finished(l, s, 0);
     if (l.own[s].size() == size) break;
   }
-  if (config_.partial_fills && used > 0) consume(l, e.side, key, used, e.ts_event);
+  if (config_.partial_fills && used > 0) l.footprint.take(l.book, e.side, key, used, e.ts_event);
 }
 
 /// A print goes to our better-priced orders first, then along the queue at its own price; each own
@@ -122,14 +106,17 @@ void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t r
   const bool by_size = config_.matching == Matching::PRO_RATA;
   const bool by_levels = l.book.orders() == nullptr;
   bool opened = false;
-  share(l, e, s, key, by_levels, row, [&](Listing::OwnLevel& level, Order& o, Lots shared) {
+  const auto reached = [&](Listing::OwnLevel& level, Order& o, Lots shared) {
     const Lots left = std::max(e.qty - shared, Lots{0});
     if (level.key > key) return left;
-    const Lots reached = queue_.print(o.venue, e.qty, shared, e.ts_event);
-    if (!by_size) return reached;
+    const Lots in_queue = queue_.print(o.venue, e.qty, shared, e.ts_event);
+    if (!by_size) return in_queue;
     if (!std::exchange(opened, true)) open_pro_rata(l, s, level, left, e.ts_event);
     return pro_rata(l, s, level.key, o);
-  });
+  };
+  const Lots ours = share(l, e, s, key, by_levels, row, reached);
+  if (by_levels && e.qty > ours)
+    l.footprint.on_print(l.book, resting, key, e.qty - ours, e.ts_event);
 }
 
 /// Somebody took `qty` from one order of the tape. With us in the queue it would have met our
@@ -142,7 +129,7 @@ void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
   const int s = side_index(x.side);
   const bool by_size = config_.matching == Matching::PRO_RATA;
   bool opened = false;
-  share(l, e, s, x.key, known, row, [&](Listing::OwnLevel& level, Order& o, Lots shared) {
+  const auto reached = [&](Listing::OwnLevel& level, Order& o, Lots shared) {
     const Lots left = std::max(e.qty - shared, Lots{0});
     if (level.key > x.key) return left;
     if (by_size) {
@@ -152,13 +139,17 @@ void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
     if (x.arrival >= o.venue.arrival) return left;
     // It stands before us; only a queue that was told anew may hold less than it trades.
     return std::max<Lots>(left - std::llround(o.venue.ahead), 0);
-  });
+  };
+  const Lots ours = share(l, e, s, x.key, known, row, reached);
+  if (known && e.qty > ours && !l.footprint.empty(x.side)) [[unlikely]]
+    l.footprint.on_execute(l.book, x.side, x.key, e.qty - ours, e.ts_event, e.flags & NO_CHANGE);
 }
 
 /// Gives our orders of side `s` that are better than `key`, and `at_key` those at it, what
 /// `reached(level, order, shared)` says reaches them when `shared` lots went to others of ours.
+/// Returns what went to ours.
 template <class F>
-void TapeVenue::share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key,
+Lots TapeVenue::share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key,
                       std::int64_t row, F&& reached) {
   auto& levels = l.own[s];
   Lots taken = 0;
@@ -179,6 +170,7 @@ void TapeVenue::share(Listing& l, const Event& e, int s, std::int64_t key, bool 
     drop_finished(l, s, i);
     if (levels.size() == size) ++i;
   }
+  return taken;
 }
 
 /// Executions of one instant at one level are shared as one: by what everybody had before the
@@ -234,7 +226,7 @@ void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {
   // A clear of levels says that they will be told again, not that the queue before us is gone; told
   // order by order, whoever stood there has left.
   if (rebuilt || (e.kind == Kind::CLEAR && l.book.orders())) cap_places(l, rebuilt);
-  if (rebuilt || e.kind == Kind::CLEAR) forget_gone(l);
+  if (rebuilt || e.kind == Kind::CLEAR) l.footprint.forget_gone(l.book);
   if (!(rebuilt || opened) || l.book.state == BookState::SYNCING) return;
   for (const int side : {BUY, SELL}) meet_book(l, e, side, row);
 }
@@ -249,16 +241,6 @@ void TapeVenue::cap_places(Listing& l, bool told_anew) {
             std::min(o->venue.ahead, static_cast<double>(l.book.side(side).at(level.key)));
         if (told_anew && l.book.orders()) o->venue.arrival = l.book.orders()->arrivals();
       }
-}
-
-/// What we took of a level that is no longer there.
-void TapeVenue::forget_gone(Listing& l) {
-  for (const int side : {BUY, SELL})
-    std::erase_if(l.taken[side_index(side)], [&](const auto& t) {
-      const bool gone = l.book.side(side).at(t.key) == 0;
-      if (gone && !rests(l, side_index(side), t.key)) l.book.side(side).cool(t.key);
-      return gone;
-    });
 }
 
 /// After a rebuild or an opening the book may stand through our price: it fills us as if it had
@@ -332,7 +314,7 @@ void TapeVenue::accept(Listing& l, Order& o, const Command& c) {
     return;
   }
   if (c.tif == Tif::POST_ONLY && !passive_in_auction &&
-      reachable(l, -c.side, c.price * -c.side, 1, c.ts_arrive) > 0)
+      reachable(l, -c.side, c.price * -c.side, 1, c.ts_arrive, For::TEST) > 0)
     return answer(c, Update::Kind::REJECTED, Reason::WOULD_CROSS, o);
   // The answer precedes the fills it may cause, as venues report it.
   o.venue.ahead = static_cast<double>(l.book.lots_at(c.side, c.price));
@@ -345,14 +327,15 @@ void TapeVenue::accept(Listing& l, Order& o, const Command& c) {
 bool TapeVenue::match(Listing& l, Order& o, const Command& c) {
   const int other = -c.side;
   const std::int64_t limit = c.price == kNoPrice ? kNoKey + 1 : c.price * other;
-  const Lots within = reachable(l, other, limit, c.lots - o.venue.cum, c.ts_arrive);
-  if (c.tif == Tif::FOK && within < c.lots - o.venue.cum) {
-    answer(c, Update::Kind::EXPIRED, Reason::NO_LIQUIDITY, o);
-    return false;
-  }
-  if (within > 0) take(l, o, other, limit, c.ts_arrive);
+  const Lots leaves = c.lots - o.venue.cum;
+  const bool rests = c.price != kNoPrice && (c.tif == Tif::GTC || c.tif == Tif::POST_ONLY);
+  const Lots within = reachable(l, other, limit, leaves, c.ts_arrive, For::TAKER);
+  const Lots wanted = allowed(l, std::min(within, leaves), c.ts_arrive);
+  const bool too_little = c.tif == Tif::FOK && wanted < leaves;
+  if (wanted > 0 && !too_little) take(l, o, other, limit, wanted, c.ts_arrive);
   if (o.venue.leaves() == 0) return false;
-  if (c.price != kNoPrice && (c.tif == Tif::GTC || c.tif == Tif::POST_ONLY)) return true;
+  if (rests) return true;
+  l.counters.taker_unfilled += o.venue.leaves();
   o.venue.live = false;
   answer(c, Update::Kind::EXPIRED, Reason::NO_LIQUIDITY, o);
   return false;
@@ -367,7 +350,8 @@ void TapeVenue::replace(Listing& l, Order& o, const Command& c) {
     o.venue.lots = c.lots;
     return answer(c, Update::Kind::REPLACED, Reason::NONE, o);
   }
-  if (c.tif == Tif::POST_ONLY && reachable(l, -c.side, c.price * -c.side, 1, c.ts_arrive) > 0)
+  if (c.tif == Tif::POST_ONLY &&
+      reachable(l, -c.side, c.price * -c.side, 1, c.ts_arrive, For::TEST) > 0)
     return answer(c, Update::Kind::REPLACE_REJECTED, Reason::WOULD_CROSS, o);
   unrest(l, o);
   o.venue.price = c.price;
@@ -377,58 +361,75 @@ void TapeVenue::replace(Listing& l, Order& o, const Command& c) {
   if (l.book.trading == Trading::AUCTION || match(l, o, c)) rest(l, o);
 }
 
-/// Displayed size less what we took and has not healed.
-Lots TapeVenue::available(Listing& l, int side, std::int64_t key, Ts ts) {
-  const Lots shown = l.book.side(side).at(key);
-  const Listing::Taken* t = find(l.taken[side_index(side)], key);
-  if (t == nullptr) return shown;
-  const double left = static_cast<double>(shown) - healed(*t, ts, config_.refill_half_life_ns);
-  return std::max<Lots>(0, static_cast<Lots>(std::floor(left + 1e-9)));
-}
-
-/// Size on `side` at keys not worse than `limit_key`, counted up to `wanted`.
-Lots TapeVenue::reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts) {
+/// Calls `level(key, lots, shown)` for the levels at keys not worse than `limit_key`, from the
+/// touch: `lots` are there for who asks, of `shown` before they fade. False ends it.
+template <class F>
+void TapeVenue::walk(Listing& l, int side, std::int64_t limit_key, Ts ts, For who,
+                     F&& level) const {
   const Ladder& ladder = l.book.side(side);
-  Lots sum = 0;
-  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && sum < wanted;
-       k = ladder.next(k)) {
-    sum += available(l, side, k, ts);
-    if (!config_.partial_fills && sum > 0)
-      return wanted;  // the peer's rule: the touch fills any size
-  }
-  return sum;
-}
-
-/// Walks the displayed levels from the touch, each up to what is left of it.
-void TapeVenue::take(Listing& l, Order& o, int side, std::int64_t limit_key, Ts ts) {
-  const Ladder& ladder = l.book.side(side);
-  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key && o.venue.leaves() > 0;) {
+  const bool fades = who == For::TAKER && config_.fade > 0;
+  double share = 1;
+  for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key;) {
     const std::int64_t next = ladder.next(k);
-    const Lots lots = config_.partial_fills ? std::min(available(l, side, k, ts), o.venue.leaves())
-                                            : o.venue.leaves();
-    if (lots > 0) {
-      if (config_.partial_fills) consume(l, side, k, lots, ts);
-      fill(l, o, lots, k * side, false, FillReason::TAKEN, ts, -1);
-    }
+    const Lots shown = l.footprint.available(l.book, side, k, ts);
+    if (fades) share = (config_.fade_compounds ? share : 1.0) * (1.0 - config_.fade);
+    const Lots lots = fades ? l.footprint.available(l.book, side, k, ts, share) : shown;
+    if (!level(k, lots, shown)) return;
     k = next;
   }
 }
 
-void TapeVenue::consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts) {
-  auto& taken = l.taken[side_index(side)];
-  if (Listing::Taken* t = find(taken, key)) {
-    t->lots = healed(*t, ts, config_.refill_half_life_ns) + static_cast<double>(lots);
-    t->ts = ts;
-    return;
+/// Size on `side` at keys not worse than `limit_key`, counted up to `wanted`.
+Lots TapeVenue::reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts,
+                          For who) const {
+  if (takes_whole_) {  // the touch fills any size
+    const std::int64_t best = l.book.side(side).best();
+    return best != kNoKey && best >= limit_key ? wanted : 0;
   }
-  // Healed levels are dropped here, so that the list stays as short as the levels we hit lately.
-  std::erase_if(taken, [&](const auto& t) {
-    const bool gone = healed(t, ts, config_.refill_half_life_ns) == 0;
-    if (gone && !rests(l, side_index(side), t.key)) l.book.side(side).cool(t.key);
-    return gone;
+  Lots sum = 0;
+  walk(l, side, limit_key, ts, who, [&](std::int64_t, Lots lots, Lots) {
+    sum += lots;
+    return sum < wanted;
   });
-  taken.push_back({key, static_cast<double>(lots), ts});
-  l.book.side(side).heat(key);
+  return sum;
+}
+
+/// What the participation cap lets a taker have of `wanted`.
+Lots TapeVenue::allowed(Listing& l, Lots wanted, Ts ts) const {
+  if (config_.participation_cap <= 0 || wanted <= 0) return wanted;
+  const double most =
+      std::floor(config_.participation_cap * static_cast<double>(l.lately.market(ts)));
+  const Lots lots = std::clamp(static_cast<Lots>(most) - l.lately.own(ts), Lots{0}, wanted);
+  l.counters.capped += wanted - lots;
+  return lots;
+}
+
+/// Walks the displayed levels from the touch, each up to what is left of it; `wanted` are there.
+void TapeVenue::take(Listing& l, Order& o, int side, std::int64_t limit_key, Lots wanted, Ts ts) {
+  if (takes_whole_)
+    return fill(l, o, wanted, l.book.side(side).best() * side, false, FillReason::TAKEN, ts, -1);
+  walk(l, side, limit_key, ts, For::TAKER, [&](std::int64_t key, Lots there, Lots shown) {
+    const Lots lots = std::min(there, wanted);
+    l.counters.faded += std::min(shown, wanted) - lots;
+    if (lots > 0) {
+      l.footprint.take(l.book, side, key, lots, ts);
+      fill(l, o, lots, key * side, false, FillReason::TAKEN, ts, -1);
+    }
+    wanted -= lots;
+    return wanted > 0;
+  });
+}
+
+/// What a taker pays beyond the tape's price: for the push of our takes, and for depth that the
+/// data do not tell. Rounded once.
+Money TapeVenue::price_of_taking(Listing& l, int side, Lots lots, Ticks price, Ts ts) const {
+  double ticks = l.overlay.charge(side, lots, ts);
+  if (config_.depth_is_touch) {
+    const Ticks spread = l.book.two_sided() ? l.book.ask() - l.book.bid() : 0;
+    ticks += config_.slippage.ticks(lots, spread, l.lately, ts);
+  }
+  return ticks == 0 ? 0
+                    : std::llround(ticks * static_cast<double>(lots) * l.inst->tick_worth(price));
 }
 
 // ---- our resting orders ----
@@ -469,7 +470,7 @@ void TapeVenue::drop_finished(Listing& l, int s, std::size_t i) {
   if (levels[i].fifo.empty()) {
     const std::int64_t key = levels[i].key;
     levels.erase(levels.begin() + static_cast<std::ptrdiff_t>(i));
-    if (find(l.taken[s], key) == nullptr) l.book.side(s == 0 ? BUY : SELL).cool(key);
+    l.book.side(s == 0 ? BUY : SELL).cool(key);
   }
   l.own_best[s] = levels.empty() ? kNoKey : levels.front().key;
 }
@@ -479,7 +480,12 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   o.venue.cum += lots;
   if (o.venue.leaves() == 0) o.venue.live = false;
   const Money fee = l.inst->fee(maker, lots, price);
-  l.account.apply(*l.inst, o.row.side, lots, price, fee);
+  const Money impact = maker ? 0 : price_of_taking(l, o.row.side, lots, price, ts);
+  l.account.apply(*l.inst, o.row.side, lots, price, fee, impact);
+  l.lately.on_own(lots, ts);
+  const bool extrapolated = static_cast<double>(l.lately.own(ts)) >
+                            config_.participation_flag * static_cast<double>(l.lately.market(ts));
+  l.counters.extrapolated += extrapolated;
   if (l.book.two_sided()) l.last_mid2 = l.book.mid2();
 
   FillRow f{};
@@ -487,6 +493,7 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   f.price = price;
   f.lots = lots;
   f.fee = fee;
+  f.impact = impact;
   f.ts_venue = ts;
   f.mid2 = l.last_mid2;
   f.ahead_at_accept = o.venue.ahead_at_rest;
@@ -497,6 +504,7 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   f.side = o.row.side;
   f.maker = maker;
   f.reason = reason;
+  f.extrapolated = extrapolated;
   const auto index = static_cast<std::uint32_t>(fills_->size());
   l.markouts.add(index, ts);
 
@@ -509,6 +517,8 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   u.price = price;
   u.lots = lots;
   u.money = fee;
+  u.impact = impact;
+  u.extrapolated = extrapolated;
   u.ts_venue = ts;
   u.cause_row = row;
   u.fill = index;

@@ -15,9 +15,12 @@
 
 #include "account.hpp"
 #include "book.hpp"
+#include "footprint.hpp"
+#include "impact.hpp"
 #include "latency.hpp"
 #include "markouts.hpp"
 #include "message.hpp"
+#include "participation.hpp"
 #include "queue.hpp"
 
 namespace hft {
@@ -25,21 +28,6 @@ namespace hft {
 enum class Matching : std::uint8_t {
   FIFO = 0,
   PRO_RATA,  ///< a level's executions are shared by size
-};
-
-/// The price overlay of our own taking; see impact.hpp.
-struct ImpactConfig {
-  std::vector<double> weights;    ///< [ticks a lot], one an exponential
-  std::vector<Ns> half_lives_ns;  ///< as many
-  double permanent = 0;           ///< [ticks a lot]
-};
-
-/// What a taker pays beyond the touch where the data do not tell depth.
-struct SlippageConfig {
-  enum class Model : std::uint8_t { NONE = 0, SPREAD, VOLATILITY, SQUARE_ROOT };
-  Model model = Model::NONE;
-  double coefficient = 0;
-  Ns horizon_ns = 1'000'000'000;  ///< VOLATILITY
 };
 
 struct VenueConfig {
@@ -63,6 +51,9 @@ struct VenueConfig {
   SlippageConfig slippage;
   std::uint64_t seed = 1;  ///< of the keyed draws
   Latency entry, response;
+
+  /// Throws ConfigError.
+  void validate() const;
 };
 
 /// One instrument at the venue.
@@ -76,12 +67,22 @@ struct Listing {
   };
   std::vector<OwnLevel> own[2];  ///< best first
   std::int64_t own_best[2] = {kNoKey, kNoKey};
-  struct Taken {
-    std::int64_t key;
-    double lots;
-    Ts ts;
-  };
-  std::vector<Taken> taken[2];  ///< what we took of the tape's levels, unhealed
+  Footprint footprint;  ///< what we took of the tape's levels
+  Overlay overlay;
+  Participation lately;
+  struct Counters {
+    Lots taker_unfilled = 0;        ///< that market, IOC and FOK orders asked for and did not get
+    Lots faded = 0;                 ///< that a taker saw and that were gone
+    Lots capped = 0;                ///< that the participation cap kept a taker from
+    std::int64_t extrapolated = 0;  ///< fills
+
+    void add(const Counters& of_another) noexcept {
+      taker_unfilled += of_another.taker_unfilled;
+      faded += of_another.faded;
+      capped += of_another.capped;
+      extrapolated += of_another.extrapolated;
+    }
+  } counters;
   /// Pro rata: the executions of one instant at one level, shared by what everybody had before.
   struct Shared {
     struct Due {
@@ -98,17 +99,24 @@ struct Listing {
   Markouts markouts;
   std::int64_t last_mid2 = kNoPrice;  ///< last two-sided mid
 
-  /// Must move with the tape: something rests, a markout is open, or a position may owe funding.
+  /// Must move with the tape: something rests, a markout is open, a position may owe funding, or
+  /// the places of orders before what we took must be known.
   bool busy() const noexcept {
     return !own[0].empty() || !own[1].empty() || markouts.next_due() != kNever ||
-           account.position != 0;
+           account.position != 0 || (book.orders() && !footprint.empty());
   }
 };
 
 class TapeVenue {
  public:
+  /// Throws ConfigError.
   TapeVenue(VenueConfig config, Orders& orders, std::vector<FillRow>& fills)
-      : config_(std::move(config)), response_(config_.response), orders_(&orders), fills_(&fills) {}
+      : config_(std::move(config)), response_(config_.response), orders_(&orders), fills_(&fills) {
+    config_.validate();
+  }
+
+  /// Before an instrument's first row.
+  void open(Listing& l, Instrument& inst) const;
 
   /// Where the driver stops: an answer lowers `horizon` to when it reaches us, and sets `stirred`.
   void watch(Ts* horizon, bool* stirred) noexcept {
@@ -125,14 +133,17 @@ class TapeVenue {
       const std::int64_t key = e.price * e.side;
       Ladder& ladder = l.book.side(e.side);
       if (ladder.hot(key)) [[unlikely]]
-        on_hot_level(l, e, key);
+        on_hot_level(l, e, key, row);
       else
         ladder.set(key, e.qty);
       if (l.own_best[1 - s] >= -key && e.qty > 0) [[unlikely]]
         on_crossed(l, e, row);
     } else if (e.kind == Kind::TRADE) {
+      l.lately.on_print(e.qty, e.ts_event);
       const int resting = e.side != NO_SIDE ? -e.side : passive_side(l, e.price);
-      if (resting != 0 && l.own_best[side_index(resting)] >= e.price * resting) [[unlikely]]
+      const std::int64_t key = e.price * resting;
+      if (resting != 0 && (l.own_best[side_index(resting)] >= key || l.book.side(resting).hot(key)))
+          [[unlikely]]
         on_print(l, e, resting, row);
       l.book.last_price = e.price;
     } else if (is_order(e.kind)) {
@@ -140,6 +151,8 @@ class TapeVenue {
     } else {
       on_rare(l, e, row);
     }
+    if (reads_mids_) [[unlikely]]
+      if ((e.flags & LAST) && l.book.two_sided()) l.lately.on_mid(l.book.mid2(), e.ts_event);
   }
 
   /// An order message reaches matching.
@@ -155,38 +168,40 @@ class TapeVenue {
   Ns least_response() const noexcept { return response_.least(); }
 
  private:
-  void on_hot_level(Listing& l, const Event& e, std::int64_t key);
+  void on_hot_level(Listing& l, const Event& e, std::int64_t key, std::int64_t row);
   void on_order(Listing& l, const Event& e, std::int64_t row);
-  void on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes);
+  void on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes, Ts ts);
   void on_execute(Listing& l, const Event& e, std::int64_t row);
   template <class F>
-  void share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,
+  Lots share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,
              F&& reached);
   static void open_pro_rata(Listing& l, int s, const Listing::OwnLevel& level, Lots executed,
                             Ts ts);
   static Lots pro_rata(Listing& l, int s, std::int64_t key, const Order& o);
   static Event as_level(const Event& e, const OrderBook::Change& c) noexcept;
-  void shrink_taken(Listing& l, int s, std::int64_t key, Lots before, Lots after);
   void on_crossed(Listing& l, const Event& e, std::int64_t row);
   void on_print(Listing& l, const Event& e, int resting, std::int64_t row);
   void on_rare(Listing& l, const Event& e, std::int64_t row);
   void cap_places(Listing& l, bool told_anew);
-  void forget_gone(Listing& l);
   void meet_book(Listing& l, const Event& e, int side, std::int64_t row);
   void fund(Listing& l, const Event& e, std::int64_t row);
 
   void accept(Listing& l, Order& o, const Command& c);
   void replace(Listing& l, Order& o, const Command& c);
   bool match(Listing& l, Order& o, const Command& c);
-  Lots available(Listing& l, int side, std::int64_t key, Ts ts);
-  Lots reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts);
-  void take(Listing& l, Order& o, int side, std::int64_t limit_key, Ts ts);
+  /// Who looks at the book: what is displayed may fade before a taker, nobody else.
+  enum class For : std::uint8_t { TEST, TAKER };
+  template <class F>
+  void walk(Listing& l, int side, std::int64_t limit_key, Ts ts, For who, F&& level) const;
+  Lots reachable(Listing& l, int side, std::int64_t limit_key, Lots wanted, Ts ts, For who) const;
+  Lots allowed(Listing& l, Lots wanted, Ts ts) const;
+  void take(Listing& l, Order& o, int side, std::int64_t limit_key, Lots wanted, Ts ts);
+  Money price_of_taking(Listing& l, int side, Lots lots, Ticks price, Ts ts) const;
   void rest(Listing& l, Order& o);
   void unrest(Listing& l, Order& o);
   void fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts,
             std::int64_t row);
   void drop_finished(Listing& l, int s, std::size_t level);
-  void consume(Listing& l, int side, std::int64_t key, Lots lots, Ts ts);
   static int passive_side(const Listing& l, Ticks price) noexcept;
   void respond(Update u);
   void answer(const Command& c, Update::Kind kind, Reason reason, const Order& o);
@@ -199,6 +214,8 @@ class TapeVenue {
   std::deque<Update> responses_;  ///< in order of arrival at our side
   std::vector<Update> waiting_;   ///< made since `hold`
   bool held_ = false;
+  bool takes_whole_ = config_.depth_is_touch || !config_.partial_fills;
+  bool reads_mids_ = config_.depth_is_touch && config_.slippage.reads_mids();
   Ts* horizon_ = nullptr;
   bool* stirred_ = nullptr;
 };

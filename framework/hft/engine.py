@@ -480,6 +480,8 @@ def run_data(
         sample_ns=parse_ns(plan.recipe.engine.sample),
         tags=list(results["tags"]),
         counters=dict(results["counters"]),
+        traded_lots=list(results.get("traded_lots", ())),
+        overlay_ticks=list(results.get("overlay_ticks", ())),
         feed_latency_ns=results["feed_latency_ns"].view(np.int64),
         model_wait_ns=np.asarray(results.get("model_wait_ns", ())).view(np.int64),
         model_service_ns=np.asarray(results.get("model_service_ns", ())).view(np.int64),

@@ -11,7 +11,7 @@ struct Bench {
   explicit Bench(VenueConfig config = {}) : venue(std::move(config), orders, fills) {
     inst.tick = inst.lot = 1;
     inst.validate();
-    listing.inst = &inst;
+    venue.open(listing, inst);
     venue.watch(&horizon, &stirred);
   }
 

@@ -229,15 +229,27 @@ void init_replay(nb::module_& m) {
              Engine& e = *r.session->engine;
              nb::dict out = results_of(e, r.driver->fills());
              out["rows"] = r.driver->rows();
-             nb::list rows_by_instrument;
-             for (const Market& market : e.markets())
+             nb::list rows_by_instrument, traded_lots, overlay_ticks;
+             Listing::Counters frictions;
+             for (const Market& market : e.markets()) {
+               const Listing& listing = r.driver->listing(market.inst.id);
                rows_by_instrument.append(r.driver->rows(market.inst.id));
+               traded_lots.append(listing.lately.traded());
+               overlay_ticks.append(listing.overlay.at(r.driver->end_ts()));
+               frictions.add(listing.counters);
+             }
              out["rows_by_instrument"] = rows_by_instrument;
+             out["traded_lots"] = traded_lots;
+             out["overlay_ticks"] = overlay_ticks;
              out["ts_start"] = r.driver->start_ts();
              out["ts_end"] = r.driver->end_ts();
              out["interrupted"] = r.driver->interrupted();
              nb::dict counters = nb::cast<nb::dict>(out["counters"]);
              counters["signals_conflated"] = r.driver->conflated();
+             counters["taker_unfilled_lots"] = frictions.taker_unfilled;
+             counters["faded_lots"] = frictions.faded;
+             counters["capped_lots"] = frictions.capped;
+             counters["fills_extrapolated"] = frictions.extrapolated;
              if (e.profile) {
                nb::dict stages;
                const Ns known = r.driver->venue_ns + r.driver->book_ns + e.stages.features +

@@ -51,12 +51,14 @@ void init_venue(nb::module_& m) {
           [](VenueConfig& c, std::vector<double> weights, std::vector<Ns> half_lives_ns,
              double permanent) {
             c.impact = {std::move(weights), std::move(half_lives_ns), permanent};
+            c.impact.validate();
           },
           "weights"_a, "half_lives_ns"_a, "permanent"_a, "Weights in ticks a lot.")
       .def(
           "set_slippage",
           [](VenueConfig& c, int model, double coefficient, Ns horizon_ns) {
             c.slippage = {static_cast<SlippageConfig::Model>(model), coefficient, horizon_ns};
+            c.slippage.validate();
           },
           "model"_a, "coefficient"_a, "horizon_ns"_a)
       .def(
