@@ -330,7 +330,9 @@ bool TapeVenue::match(Listing& l, Order& o, const Command& c) {
   const Lots leaves = c.lots - o.venue.cum;
   const bool rests = c.price != kNoPrice && (c.tif == Tif::GTC || c.tif == Tif::POST_ONLY);
   const Lots within = reachable(l, other, limit, leaves, c.ts_arrive, For::TAKER);
-  const Lots wanted = allowed(l, std::min(within, leaves), c.ts_arrive);
+  if (config_.fade > 0)
+    l.counters.faded += reachable(l, other, limit, leaves, c.ts_arrive, For::TEST) - within;
+  const Lots wanted = allowed(l, within, c.ts_arrive);
   const bool too_little = c.tif == Tif::FOK && wanted < leaves;
   if (wanted > 0 && !too_little) take(l, o, other, limit, wanted, c.ts_arrive);
   if (o.venue.leaves() == 0) return false;
@@ -361,8 +363,8 @@ void TapeVenue::replace(Listing& l, Order& o, const Command& c) {
   if (l.book.trading == Trading::AUCTION || match(l, o, c)) rest(l, o);
 }
 
-/// Calls `level(key, lots, shown)` for the levels at keys not worse than `limit_key`, from the
-/// touch: `lots` are there for who asks, of `shown` before they fade. False ends it.
+/// Calls `level(key, lots)` for the levels at keys not worse than `limit_key`, from the touch, with
+/// what is there for who asks. False ends it.
 template <class F>
 void TapeVenue::walk(Listing& l, int side, std::int64_t limit_key, Ts ts, For who,
                      F&& level) const {
@@ -371,10 +373,10 @@ void TapeVenue::walk(Listing& l, int side, std::int64_t limit_key, Ts ts, For wh
   double share = 1;
   for (std::int64_t k = ladder.best(); k != kNoKey && k >= limit_key;) {
     const std::int64_t next = ladder.next(k);
-    const Lots shown = l.footprint.available(l.book, side, k, ts);
     if (fades) share = (config_.fade_compounds ? share : 1.0) * (1.0 - config_.fade);
-    const Lots lots = fades ? l.footprint.available(l.book, side, k, ts, share) : shown;
-    if (!level(k, lots, shown)) return;
+    if (!level(k, fades ? l.footprint.available(l.book, side, k, ts, share)
+                        : l.footprint.available(l.book, side, k, ts)))
+      return;
     k = next;
   }
 }
@@ -387,11 +389,11 @@ Lots TapeVenue::reachable(Listing& l, int side, std::int64_t limit_key, Lots wan
     return best != kNoKey && best >= limit_key ? wanted : 0;
   }
   Lots sum = 0;
-  walk(l, side, limit_key, ts, who, [&](std::int64_t, Lots lots, Lots) {
+  walk(l, side, limit_key, ts, who, [&](std::int64_t, Lots lots) {
     sum += lots;
     return sum < wanted;
   });
-  return sum;
+  return std::min(sum, wanted);
 }
 
 /// What the participation cap lets a taker have of `wanted`.
@@ -408,9 +410,8 @@ Lots TapeVenue::allowed(Listing& l, Lots wanted, Ts ts) const {
 void TapeVenue::take(Listing& l, Order& o, int side, std::int64_t limit_key, Lots wanted, Ts ts) {
   if (takes_whole_)
     return fill(l, o, wanted, l.book.side(side).best() * side, false, FillReason::TAKEN, ts, -1);
-  walk(l, side, limit_key, ts, For::TAKER, [&](std::int64_t key, Lots there, Lots shown) {
+  walk(l, side, limit_key, ts, For::TAKER, [&](std::int64_t key, Lots there) {
     const Lots lots = std::min(there, wanted);
-    l.counters.faded += std::min(shown, wanted) - lots;
     if (lots > 0) {
       l.footprint.take(l.book, side, key, lots, ts);
       fill(l, o, lots, key * side, false, FillReason::TAKEN, ts, -1);

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hft.analysis.mids import with_mids
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
-from hft.config import Recipe, VenueConfig
+from hft.config import Leg, Recipe, VenueConfig
 from hft.durations import parse_ns
 from hft.environment import environment
 from hft.errors import ConfigError, StrategyError
@@ -305,8 +305,8 @@ def _build(plan: Plan) -> Any:
         instruments,
         engine_config(recipe),
         [_venue(recipe, name) for name in venues],
-        core_latency(latency.compute or "20us", latency.scale),
-        core_latency(latency.inference or "50us", latency.scale),
+        core_latency(_given(latency.compute, "20us"), latency.scale),
+        core_latency(_given(latency.inference, "50us"), latency.scale),
         parse_ns(recipe.engine.sample),
         np.iinfo(np.int64).max,
     )
@@ -319,6 +319,10 @@ def _build(plan: Plan) -> Any:
     if recipe.engine.profile:
         replay.profile()
     return replay
+
+
+def _given(leg: Leg | None, otherwise: str) -> Leg:
+    return otherwise if leg is None else leg
 
 
 def _words(chunks: Iterator[NDArray[Any]]) -> Iterator[NDArray[np.int64]]:
@@ -443,8 +447,8 @@ def _venue(recipe: Recipe, name: str) -> Any:
         SLIPPAGES.index(slippage.model), slippage.coefficient, parse_ns(slippage.horizon)
     )
     config.set_latency(
-        core_latency(latency.entry or "1ms", latency.scale),
-        core_latency(latency.response or "1ms", latency.scale),
+        core_latency(_given(latency.entry, "1ms"), latency.scale),
+        core_latency(_given(latency.response, "1ms"), latency.scale),
     )
     return config
 
@@ -480,8 +484,6 @@ def run_data(
         sample_ns=parse_ns(plan.recipe.engine.sample),
         tags=list(results["tags"]),
         counters=dict(results["counters"]),
-        traded_lots=list(results.get("traded_lots", ())),
-        overlay_ticks=list(results.get("overlay_ticks", ())),
         feed_latency_ns=results["feed_latency_ns"].view(np.int64),
         model_wait_ns=np.asarray(results.get("model_wait_ns", ())).view(np.int64),
         model_service_ns=np.asarray(results.get("model_service_ns", ())).view(np.int64),
