@@ -21,7 +21,7 @@ from hft.adapters.databento.records import (
 )
 from hft.adapters.databento.rows import Levels, Orders, Prints, packet_ends
 from hft.adapters.databento.sessions import Sessions
-from hft.data.importing import Batch
+from hft.data.importing import NO_DEPTH, Batch
 from hft.errors import DataError
 from hft.types import InstrumentSpec
 
@@ -55,10 +55,10 @@ _RECEIVED = "ts_recv is when Databento received it, not we"
 _CANNOT_TELL = {
     MBO: (_RECEIVED,),
     MBP_10: (_RECEIVED, "levels beyond the tenth, and whose orders they are"),
-    MBP_1: (_RECEIVED, "levels beyond the first, and whose orders they are"),
+    MBP_1: (_RECEIVED, NO_DEPTH),
     TRADES: (_RECEIVED, "the book: there are prints alone"),
     STATUS: (_RECEIVED, "book and prints: there are trading states alone"),
-    TBBO: (_RECEIVED, "the book between trades: it is shown as it was before each"),
+    TBBO: (_RECEIVED, NO_DEPTH, "the book between trades: it is shown as it was before each"),
 }
 
 

@@ -11,7 +11,7 @@ from hft.adapters.tardis.merge import merged
 from hft.adapters.tardis.rows import SAMPLE, TIMES, FileType, file_type
 from hft.data.checks import TS_END
 from hft.data.csv_blocks import Block, CsvFile, count, decimals
-from hft.data.importing import Batch
+from hft.data.importing import NO_DEPTH, Batch
 from hft.data.packets import Packets
 from hft.data.sources import Request
 from hft.errors import ConfigError, DataError, OutOfOrder
@@ -171,7 +171,7 @@ def _cannot_tell(types: list[str]) -> tuple[str, ...]:
         said.append("no prints")
     if "incremental_book_L2" not in types:
         only = {"book_snapshot": "the book between two snapshots, and below their levels"}
-        quotes = "the book beyond the best bid and ask" if "quotes" in types else "no book"
+        quotes = NO_DEPTH if "quotes" in types else "no book"
         said.append(next((only[name] for name in types if name in only), quotes))
     else:
         said.append("orders: the book is known by level")

@@ -21,6 +21,7 @@ from hft.config import Leg, Recipe, VenueConfig
 from hft.durations import parse_ns
 from hft.environment import environment
 from hft.errors import ConfigError, StrategyError
+from hft.execution.depth import depth_notes
 from hft.execution.latency import core_latency, delayed
 from hft.feeds import Feed
 from hft.plan import Plan, instance_of, needs_of, prepare
@@ -489,4 +490,5 @@ def run_data(
         model_service_ns=np.asarray(results.get("model_service_ns", ())).view(np.int64),
         traded_lots=list(results.get("traded_lots", ())),
         overlay_ticks=list(results.get("overlay_ticks", ())),
+        notes=depth_notes(plan) if kind == "backtest" else [],
     )

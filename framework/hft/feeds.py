@@ -53,6 +53,16 @@ class Feed:
             found.add("trades")
         return frozenset(found | ({"L2"} if "L3" in found else set()))
 
+    @property
+    def has_depth(self) -> bool:
+        """Levels behind the best are shown; else what stood there when it was last the best."""
+        from hft.data.importing import NO_DEPTH
+
+        told = self.kinds - {"BBO"}
+        return any(_GIVES.get(kind) in ("L2", "L3") for kind in told) and (
+            NO_DEPTH not in self.cannot_tell
+        )
+
 
 _GIVES = {"LEVEL": "L2", "BBO": "L2", "TRADE": "trades"}
 _ORDERS = ("ADD", "MODIFY", "CANCEL", "EXECUTE", "REPLACE")

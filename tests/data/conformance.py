@@ -51,9 +51,12 @@ class Case:
     facts: dict[str, Any] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
     """Constants that bound what is read at once: in bytes if their name ends so, else in rows."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    packets: int = 1
+    """That a line gives at most."""
     cut: str = "prefix"
     """What a file cut anywhere gives, with repair: `prefix`, what was before the cut; `open`, the
-    same but for the last packet, since a last line may be taken as whole or a row depends on the
+    same but for the last line's, since a last line may be taken as whole or a row depends on the
     next; `nothing`, if all hangs on the file's end; `merged`, a feed that lacks a stream's rest."""
     rows: int = 3000
     """Of a small file."""
@@ -75,7 +78,9 @@ class Case:
         """What the importer opens."""
         adapter = import_module(MODULES[self.form])
         opened: list[Source] = adapter.open_files(
-            Request(self.form, paths, dict(self.facts), columns, repair=repair)
+            Request(
+                self.form, paths, dict(self.facts), columns, repair=repair, settings=self.settings
+            )
         )
         return opened
 
@@ -748,7 +753,36 @@ def _tardis_depth(folder: Path, rows: int) -> Written:
     return Written([path], kinds, 0)
 
 
+def _bars(form: str) -> Callable[[Path, int], Written]:
+    """Bars of a second, a print and two quotes at each of four instants."""
+
+    def write(folder: Path, rows: int) -> Written:
+        import polars as pl
+
+        f = feed(max(rows // 12, 2))
+        n = len(f.us)
+        at = np.arange(n)
+        low, high = f.ticks - 1 - at % 3, f.ticks + 1 + at % 5
+        columns = {
+            "ts": DAY_US + at * 1_000_000,
+            "open": np.where(at % 2, low, f.ticks) / 100,
+            "high": high / 100,
+            "low": low / 100,
+            "close": np.where(at % 3, f.ticks, high) / 100,
+            "volume": 4 + f.lots,
+        }
+        path = folder / f"bars.{form}"
+        if form == "csv":
+            _csv(path, columns)
+        else:
+            pl.DataFrame(columns).write_parquet(path, row_group_size=500)
+        return Written([path], {Kind.TRADE: 4 * n, Kind.BBO: 8 * n}, int(columns["volume"].sum()))
+
+    return write
+
+
 _X = {"symbol": "X", "venue": "V", "tick": 0.01, "lot": 1.0}
+_OF_BARS = {"stamp": "start", "bar": "1s", "unit": "us", "spread_ticks": 1}
 
 _BLOCKS = ("hft.data.text.BLOCK_BYTES", "hft.data.text.PIECE_BYTES")
 _TEMPLATE = Case(
@@ -766,6 +800,17 @@ _CSV = Case(
     _table("csv"),
     {},
     _BLOCKS,
+    cut="open",
+    bare="csv",
+)
+_BARS = Case(
+    "bars",
+    "bars",
+    _bars("csv"),
+    _X,
+    _BLOCKS,
+    settings=_OF_BARS,
+    packets=4,
     cut="open",
     bare="csv",
 )
@@ -791,6 +836,18 @@ CASES = (
     packed(_BINANCE),
     _CSV,
     packed(_CSV),
+    _BARS,
+    packed(_BARS),
+    Case(
+        "bars.parquet",
+        "bars",
+        _bars("parquet"),
+        _X,
+        ("hft.data.parquet_blocks.BATCH_ROWS",),
+        settings=_OF_BARS,
+        cut="nothing",
+        bare="parquet",
+    ),
     _ITCH,
     packed(_ITCH),
     Case("databento", "databento", _dbn("dbn"), {"tick": 0.01}, _DBN),

@@ -176,7 +176,8 @@ def want_beginning(case: Case, rows: Any, whole: Any) -> None:
         return
     rows, ends = rows.copy(), np.flatnonzero(rows["flags"] & Flag.LAST != 0)
     if case.cut == "open":
-        rows = rows[: ends[-2] + 1 if len(ends) > 1 else 0]
+        sure = len(ends) - case.packets
+        rows = rows[: ends[sure - 1] + 1 if sure > 0 else 0]
     if len(rows) and rows["kind"][-1] == Kind.SNAPSHOT_END:
         rows = rows[:-1]
     assert len(rows) <= len(whole)

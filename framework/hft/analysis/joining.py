@@ -112,7 +112,7 @@ class Joining:
             model_service_ns=np.concatenate([run.model_service_ns for run in self.runs]),
             traded_lots=_sums([run.traded_lots for run in self.runs]),
             mids=joined([run.mids for run in self.runs]),
-            notes=[note for run in self.runs for note in run.notes],
+            notes=list(dict.fromkeys(note for run in self.runs for note in run.notes)),
         )
 
     def _tag(self, name: str) -> int:

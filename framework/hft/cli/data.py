@@ -61,6 +61,13 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--date", callback=_day, help="Day of files that do not say it: YYYY-MM-DD.")
 @click.option("--map", "columns", type=PATH, help="What the columns of a csv or parquet file mean.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What a format asks for itself, such as bars: `--set bar=1min`.",
+)
 @click.option("--clock-offset", help="`auto`, or a duration added to ts_recv, such as 1271ms.")
 @click.option("--sequence", type=SEQUENCE, default="ignore", help="What to ask of `seq`.")
 @click.option("--repair", is_flag=True, help="Mend what can be mended, and count it.")
@@ -75,11 +82,13 @@ def import_(
     files: tuple[Path, ...],
     store: Path,
     columns: Path | None,
+    settings: tuple[str, ...],
     repair: bool,  # noqa: FBT001 - click passes flags so
     jobs: int,
     **options: Any,
 ) -> None:
     """Import FILES of FORMAT; `hft data formats` lists them."""
+    from hft.config import parse_setting
     from hft.data.import_jobs import Opening, import_sources
     from hft.data.progress import progress
     from hft.data.store import Store
@@ -87,6 +96,7 @@ def import_(
 
     facts = {name: options.pop(name) for name in InstrumentSpec.__struct_fields__}
     more = {"facts": facts, "columns": columns, "date": options.pop("date"), "repair": repair}
+    more["settings"] = dict(parse_setting(each) for each in settings)
     target = Store(store)
     opening = Opening(form, list(files), more)
     sources = opening.sources()

@@ -33,6 +33,9 @@ clock offset, so this is an assumption, kept in the metadata; venues stamp in ms
 size."""
 
 
+NO_DEPTH = "levels beyond the first, and whose orders they are"
+"""In `cannot_tell` of a source that shows the best level of each side alone; runs warn of it."""
+
 Tick = Callable[[int, float], None]
 
 

@@ -13,6 +13,7 @@ from hft.errors import ConfigError, DataError
 from hft.types import InstrumentSpec
 
 FORMATS = {
+    "bars": "hft.adapters.bars",
     "binance": "hft.adapters.binance",
     "bitstamp": "hft.adapters.bitstamp",
     "cffex": "hft.adapters.cffex",
@@ -33,6 +34,9 @@ whose docstring begins with a line for `hft data formats` (docs/adding-an-import
 MAPPED = ("csv", "parquet")
 """Formats that need `columns`."""
 
+SETTABLE = ("bars",)
+"""Formats that ask for settings of their own."""
+
 DATELESS = ("itch", "lobster", "shanghai")
 """Formats with files that hold times of day alone."""
 
@@ -51,6 +55,8 @@ class Request:
     """Day of files that hold times of day alone, whatever their names say."""
     repair: bool = False
     """Mend and count instead of refusing."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What a format of SETTABLE asks for, by name."""
 
     def __post_init__(self) -> None:
         met: set[Path] = set()
@@ -110,6 +116,7 @@ def open_sources(
     columns: Path | None = None,
     date: Day | None = None,
     repair: bool = False,
+    settings: dict[str, Any] | None = None,
 ) -> list[Source]:
     """Open files to be imported, one source an instrument or file, as the format has it.
 
@@ -120,15 +127,17 @@ def open_sources(
         columns: the map of `csv` and `parquet`.
         date: day of files that hold times of day alone, whatever their names say.
         repair: mend and count instead of refusing.
+        settings: what a format of SETTABLE asks for, by name.
     """
     if form not in FORMATS:
         raise ConfigError(f"format is {form!r}, want one of {', '.join(sorted(FORMATS))}")
-    for option, given, mine in (("--map", columns, MAPPED), ("--date", date, DATELESS)):
+    options = (("--map", columns, MAPPED), ("--date", date, DATELESS))
+    for option, given, mine in (*options, ("--set", settings or None, SETTABLE)):
         if given is not None and form not in mine:
             raise ConfigError(f"{option} is for {', '.join(mine)}; {form} files have no use for it")
     known = {name: value for name, value in (facts or {}).items() if value not in (None, "")}
     adapter = import_module(FORMATS[form])
-    request = Request(form, paths, known, columns, date, repair)
+    request = Request(form, paths, known, columns, date, repair, settings or {})
     sources: list[Source] = adapter.open_files(request)
     if not sources:
         raise DataError(f"{', '.join(map(str, paths))}: nothing in it to import as {form}")
