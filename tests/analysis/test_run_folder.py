@@ -77,8 +77,9 @@ def test_report_json_holds_no_surprises(rich_run: RunData, tmp_path: Path) -> No
     run_data.save(rich_run, tmp_path)
     figures = json.loads((tmp_path / "report.json").read_text())
     assert list(figures) == [
-        "version", "run", "notes", "headline", "accounts", "instruments", "orders", "latency",
-        "stages_s", "counters", "environment", "recipe", "bracket", "variants",
+        "version", "run", "notes", "headline", "accounts", "instruments", "orders", "shortfall",
+        "latency", "model_server", "footprint", "venue_limits", "cost_checks", "stages_s",
+        "counters", "environment", "recipe", "bracket", "variants",
     ]  # fmt: skip
     assert figures["headline"]["identity_holds"]
     assert [variant["name"] for variant in figures["variants"]][:2] == ["placebo", "latency x0"]

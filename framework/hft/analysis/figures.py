@@ -6,7 +6,12 @@
     accounts    one a settlement currency: P&L identity, Sharpe, drawdown, turnover
     instruments one an instrument: P&L identity, holding, activity, queue, mark-outs
     orders      activity over all instruments, refusals and endings by reason
+    shortfall   one a settlement currency: what carrying decisions out cost, stage by stage
     latency     the four legs, parts of compute, signal age, packets' feed latency [ns]
+    model_server  wait and service of the inference server [ns], and what became of its rows
+    footprint   one an instrument: what our own trading did to the market
+    venue_limits  lots that takers did not get, by reason
+    cost_checks simulated costs beside three laws
     stages_s, counters, environment, recipe: as the run left them
     bracket     the headline under the risk-averse queue, or None
     variants    headlines of changed runs
@@ -23,13 +28,17 @@ from typing import Any
 import numpy as np
 
 from hft.analysis import legs, pnl, statistics, trading
+from hft.analysis.cost_checks import cost_checks
 from hft.analysis.equity import equity_path
+from hft.analysis.execution import model_server, strains
+from hft.analysis.footprint import COUNTED, footprint
 from hft.analysis.run_data import RunData
+from hft.analysis.shortfall_figures import shortfall_figures
 from hft.analysis.units import MONEY_PER_UNIT, NS_PER_S
 
 Figures = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 
 
 def figures_of(run: RunData) -> Figures:
@@ -38,10 +47,11 @@ def figures_of(run: RunData) -> Figures:
         _accounts(run),
         [_instrument(run, i) for i in range(len(run.instruments))],
     )
+    short = shortfall_figures(run, by_currency(run))
     return {
         "version": VERSION,
         "run": _about(run),
-        "notes": _notes(run, accounts, instruments),
+        "notes": [*_notes(run, accounts, instruments), *_shortfall_notes(short)],
         "headline": _headline(run, accounts),
         "accounts": accounts,
         "instruments": instruments,
@@ -50,7 +60,12 @@ def figures_of(run: RunData) -> Figures:
             "refusals": trading.refusals(run.orders),
             "endings": trading.endings(run.orders),
         },
+        "shortfall": short,
         "latency": _latency(run),
+        "model_server": model_server(run),
+        "footprint": footprint(run),
+        "venue_limits": {name: int(run.counters.get(name, 0)) for name in COUNTED},
+        "cost_checks": cost_checks(run),
         "stages_s": dict(run.stages_s),
         "counters": dict(run.counters),
         "environment": run.environment,
@@ -197,7 +212,7 @@ def _turnover(run: RunData, instrument: int) -> float:
 
 
 def _latency(run: RunData) -> Figures:
-    parts = {name: legs.leg_ns(run.orders, *at) for name, at in legs.PARTS_OF_COMPUTE.items()}
+    parts = legs.parts_of_compute(run.orders)
     packets = np.asarray(run.feed_latency_ns, np.int64)
     return {
         **{name: legs.quantiles(values) for name, values in legs.durations(run.orders).items()},
@@ -206,8 +221,17 @@ def _latency(run: RunData) -> Figures:
     }
 
 
+def _shortfall_notes(short: list[Figures]) -> list[str]:
+    return [
+        f"Implementation shortfall broken: its stages miss the orders' own rows by "
+        f"{account['residual_e9'] / MONEY_PER_UNIT:.9f} {account['currency']}."
+        for account in short
+        if not account["holds"]
+    ]
+
+
 def _notes(run: RunData, accounts: list[Figures], instruments: list[Figures]) -> list[str]:
-    notes = [*run.notes, *_cannot_tell(run)]
+    notes = [*run.notes, *_cannot_tell(run), *strains(run)]
     for each in instruments:
         notes += _identity_notes(each)
         if each["late_fills"]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hft.analysis import tables
+from hft.analysis import execution_tables, tables
 from hft.analysis.figures import Figures
 from hft.analysis.pictures import Picture, pictures_of
 from hft.analysis.run_data import RunData
@@ -35,7 +35,9 @@ def fragment(run: RunData, figures: Figures) -> str:
         _tiles(figures),
         _figure_row(pictures_of(run, figures)),
         *(_table(make(figures)) for make in (tables.pnl, tables.variants, tables.trading)),
+        *(_table(table) for table in execution_tables.shortfalls(figures)),
         *(_table(make(figures)) for make in (tables.markouts, tables.latency)),
+        *(_table(make(figures)) for make in execution_tables.ONE_EACH),
         '<div class="side">',
         *(_table(make(figures)) for make in (tables.refusals, tables.endings, tables.counters)),
         "</div>",

@@ -1,9 +1,18 @@
 """The latency of orders, leg by leg, on the stamps that replay models and live measures.
 
-    feed      ts_cause_recv - ts_cause_event    market to us
-    compute   ts_send - ts_cause_recv           wait + inference, then strategy + risk
-    entry     ts_arrive - ts_send               us to the venue's matching
-    response  ts_ack - ts_arrive                its first answer back to us
+    feed            ts_cause_recv - ts_cause_event   market to us
+    compute         ts_send - ts_cause_recv          all on our side:
+      model wait    ts_model_start - ts_cause_recv       for the inference server
+      model service ts_model_end - ts_model_start        it worked
+      strategy wait ts_decide - ts_model_end             for the strategy's thread
+      strategy      ts_handled - ts_decide               the handler
+      risk          ts_send - ts_handled                 the gate, messages before it included
+    entry           ts_arrive - ts_send              us to the venue's matching
+    response        ts_ack - ts_arrive               its first answer back to us
+
+Stages follow each other without a gap: their sum is end to end, from the market's event to the
+first answer. An order that no signal led to has no model stages; it waits for the strategy from
+`ts_cause_recv` on.
 
 Figures weigh by order, not by time: orders cluster in bursts, and so does their latency. Signal age
 at the venue is `ts_arrive - ts_cause_event` for orders caused by a signal: both on the venue's
@@ -27,8 +36,11 @@ LEGS = {
     "response": ("ts_arrive", "ts_ack"),
 }
 PARTS_OF_COMPUTE = {
-    "wait + inference": ("ts_cause_recv", "ts_decide"),
-    "strategy + risk": ("ts_decide", "ts_send"),
+    "model wait": ("ts_cause_recv", "ts_model_start"),
+    "model service": ("ts_model_start", "ts_model_end"),
+    "strategy wait": ("ts_model_end", "ts_decide"),
+    "strategy": ("ts_decide", "ts_handled"),
+    "risk": ("ts_handled", "ts_send"),
 }
 
 
@@ -37,6 +49,14 @@ def leg_ns(orders: Rows, start: str, end: str) -> Int:
     both = (orders[start] != NO_TIME) & (orders[end] != NO_TIME)
     took: Int = orders[end][both] - orders[start][both]
     return took
+
+
+def parts_of_compute(orders: Rows) -> dict[str, Int]:
+    """Durations of what `compute` consists of, by name."""
+    whole = orders.copy()
+    no_model = orders["ts_model_end"] == NO_TIME
+    whole["ts_model_end"][no_model] = orders["ts_cause_recv"][no_model]
+    return {name: leg_ns(whole, *stamps) for name, stamps in PARTS_OF_COMPUTE.items()}
 
 
 def signal_age_ns(orders: Rows) -> Int:

@@ -81,7 +81,9 @@ def latency(figures: Figures) -> Table:
         for name, q in figures["latency"].items()
         if q["n"]
     ]
-    note = "Weighted by order. Compute = wait + inference, then strategy + risk."
+    note = (
+        "Weighted by order. Compute = model wait + model service + strategy wait + strategy + risk."
+    )
     return Table("Latency", ["leg", "orders", "p50", "p90", "p99", "p99.9", "max"], rows, note)
 
 

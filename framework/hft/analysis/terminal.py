@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hft.analysis import tables
+from hft.analysis import execution_tables, tables
 from hft.analysis.figures import Figures
 
 if TYPE_CHECKING:
@@ -20,8 +20,12 @@ def show(figures: Figures, console: Console) -> None:
     for words in _warnings(figures):
         console.print(words, style="bold red", markup=False)
     console.print(_headline(figures))
-    for make in (tables.pnl, tables.variants, tables.trading, tables.markouts, tables.latency):
-        if (table := make(figures)).rows:
+    shown = [make(figures) for make in (tables.pnl, tables.variants, tables.trading)]
+    shown += execution_tables.shortfalls(figures)
+    shown += [make(figures) for make in (tables.markouts, tables.latency)]
+    shown += [make(figures) for make in execution_tables.ONE_EACH]
+    for table in shown:
+        if table.rows:
             console.print(_table(table))
     small = [
         _table(make(figures))
