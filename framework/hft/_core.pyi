@@ -1032,6 +1032,74 @@ class Replay:
 
     def make_bars(self, interval_ns: int) -> None: ...
 
+class CancelPass:
+    """Where cancelled lots stood in their queue."""
+
+    def __init__(self, near: int, seed: int) -> None: ...
+
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """
+        EVENT rows viewed as (n, 8) int64 -> (k, 11) int64, `hft.fitting.tape.CANCEL`.
+        """
+
+class TapePass:
+    """Price, depth and prints on the venue's clock."""
+
+    def __init__(self, step_ns: int, levels: int) -> None: ...
+
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> None:
+        """EVENT rows viewed as (n, 8) int64."""
+
+    def finish(self) -> None:
+        """End a sweep that is still open."""
+
+    def take(self) -> tuple:
+        """
+        What was found since the last call: grid (k, 7), sweeps (s, 6), mids (m, 2), int64.
+        """
+
+    @property
+    def unsided(self) -> int: ...
+
+def decayed_sum(at: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], half_life_ns: float) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    Sum of values_i * 2^(-(at - ts_i) / half_life) over ts_i <= at, (len(at),).
+    """
+
+class GhostScan:
+    """A first pass over a feed of orders: who may be hidden."""
+
+    def __init__(self, levels: int, keeps: int, seed: int) -> None: ...
+
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> None:
+        """EVENT rows viewed as (n, 8) int64."""
+
+    @property
+    def candidates(self) -> int: ...
+
+    @property
+    def saw_orders(self) -> bool: ...
+
+    def choose(self, most: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """At most this many of their rows, by keyed draws, rising."""
+
+class Ghosts:
+    """Orders hidden one by one, and what queue models make of each."""
+
+    def __init__(self, rows: Sequence[int], models: Sequence[tuple[int, float]], particles: int, horizon_ns: int, prints_removed: bool, keeps: int, seed: int) -> None:
+        """`models`: of each its number and n."""
+
+    def feed(self, words: Annotated[NDArray[numpy.int64], dict(shape=(None, 8), order='C', device='cpu', writable=False)]) -> None:
+        """EVENT rows viewed as (n, 8) int64."""
+
+    def finish(self) -> None: ...
+
+    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """GhostRow bytes, (n, 11)."""
+
+    def forecasts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """GhostForecast bytes, (n * models, 4), ghost by ghost."""
+
 def touches_at(chunks: Iterable, ts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
     """
     The venue's (bid, ask) in ticks after all rows with ts_event <= each of the ascending times, (n, 2); the least int64 where a side is empty or the book unknown.

@@ -257,11 +257,45 @@ class Recipe(Section, frozen=True):
 
 
 def load_recipe(path: Path) -> dict[str, Any]:
-    """The recipe's tables as plain values.
+    """The recipe's tables as plain values, over those of the files that it includes.
 
     Raises:
-        ConfigError: absent, not TOML.
+        ConfigError: absent, not TOML, a file that includes itself, an unknown key in one.
     """
+    return _included(path, ())
+
+
+def _included(path: Path, including: tuple[Path, ...]) -> dict[str, Any]:
+    """Tables of a file over those it includes; `including` led here, outermost first."""
+    tables = _parsed(path)
+    names = tables.pop("include", [])
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ConfigError(f"{path}: include is {names!r}: expected a list of files")
+    below: dict[str, Any] = {}
+    chain = (*including, path.resolve())
+    for name in names:
+        file = path.parent / name
+        if file.resolve() in chain:
+            raise ConfigError(f"{path}: include {name!r} leads back to {file.resolve()}")
+        try:
+            part = _included(file, chain)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: include: {error}") from error
+        to_recipe(part, str(file))  # so that a wrong key is told with its file
+        below = _merged(below, part)
+    return _merged(below, tables)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        tables = isinstance(value, dict) and isinstance(under, dict)
+        merged[key] = _merged(merged[key], value) if tables else value
+    return merged
+
+
+def _parsed(path: Path) -> dict[str, Any]:
     try:
         tables: dict[str, Any] = _plain(tomllib.loads(path.read_text()))
         return tables

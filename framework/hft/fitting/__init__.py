@@ -1,0 +1,1 @@
+"""Parameters of the execution models, estimated from market data; see docs/fitting.md."""
