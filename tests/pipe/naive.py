@@ -233,7 +233,7 @@ class Naive:
     def _row(self, i: int, n: int, row: Any) -> None:
         self.on_row(i, n, row)
         x = self.listings[i]
-        if not x.syncing:
+        if int(row["flags"]) & LAST:
             x.trades.see(x.mid, int(row["ts_event"]))
 
     def on_row(self, i: int, n: int, row: Any) -> None:
@@ -489,7 +489,10 @@ class Naive:
         return found
 
     def reachable(self, x: Listing, side: int, limit: int | None, wanted: int, ts: int) -> int:
-        total = sum(self.available(x, side, p, ts) for p in x.ladder(side, limit))
+        prices = x.ladder(side, limit)
+        if x.rules.depth == "touch":
+            return wanted if prices else 0
+        total = sum(self.available(x, side, p, ts) for p in prices)
         return wanted if total and not x.rules.partial_fills else min(total, wanted)
 
     @staticmethod

@@ -38,7 +38,7 @@ class Taken:
         return self.lots + self.kept
 
     def heal(self, ts: int, half_life: int) -> None:
-        if half_life and ts > self.ts:
+        if half_life:
             left = self.lots * 2.0 ** (-(ts - self.ts) / half_life)
             self.lots, self.ts = left if left >= 0.5 else 0.0, ts
 
@@ -106,7 +106,7 @@ class Footprint:
             return
         told = record.explain(before - after, ts)
         if after < before:
-            record.shrink_to(min(record.missing, float(before - told)))
+            record.shrink_to(before - told)
             record.shrink_to(record.missing * after / (before - told))
 
     def forget_gone(self, book: dict[int, dict[int, int]]) -> None:

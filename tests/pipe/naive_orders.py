@@ -159,10 +159,11 @@ class NaiveOrders(Naive):
         level = [q for q in x.orders.values() if (q.side, q.price) == key]
         there, before_it = (sum(q.lots for q in qs) for qs in (level, ahead_of(r, level)))
         if traded:
-            record.shrink_to(min(record.missing, there - lots))
+            record.shrink_to(there - lots)
             return
         told = record.explain(lots - back, self.ts)
-        record.shrink_to(min(record.missing, there - told))
+        if told:
+            record.shrink_to(there - told)
         had, has = r.lots - told, r.lots - lots + back
         if x.rules.matching == "pro_rata":
             record.shrink_to(record.missing * (there - lots + back) / max(there - told, 1))
@@ -171,11 +172,13 @@ class NaiveOrders(Naive):
         record.shrink_to(record.missing - (ours - min(ours, has)))
 
     def show(self, x: OrderListing) -> None:
-        """The levels as they are now; one that is gone has nothing missing."""
+        """The levels as they are now; of one that goes, nothing is missing."""
         before, x.book = x.book, x.levels()
-        x.footprint.forget_gone(x.book)
-        for (side, price), record in x.footprint.taken.items():
-            if x.book[side][price] > before[side].get(price, 0):
+        for (side, price), record in list(x.footprint.taken.items()):
+            old, new = before[side].get(price, 0), x.book[side].get(price, 0)
+            if old and not new:
+                del x.footprint.taken[side, price]
+            elif new > old:
                 record.explain(0, self.ts)
 
     def drop(self, x: OrderListing, side: int, upto: int | None) -> None:
