@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from hft.analysis.mids import Mids
 from hft.analysis.records import (
     FILL_ROW,
     MARKOUT_NS,
@@ -96,7 +97,10 @@ def three_fills() -> RunData:
     first = {
         "ts_cause_event": T0,
         "ts_cause_recv": T0 + 2 * MS,
+        "ts_model_start": T0 + 2 * MS + 100_000,
+        "ts_model_end": T0 + 2 * MS + 900_000,
         "ts_decide": T0 + 3 * MS,
+        "ts_handled": T0 + 3 * MS + 600_000,
         "ts_send": T0 + 4 * MS,
         "ts_arrive": T0 + 9 * MS,
         "ts_ack": T0 + 12 * MS,
@@ -173,9 +177,26 @@ def three_fills() -> RunData:
         samples=samples,
         sample_ns=S,
         tags=["", "exit"],
+        mids=three_fills_mids(),
         recipe={"latency": {"entry": "5ms"}, "seed": 7},
         environment={"version": "0.1.0", "data_sha256": "ab12"},
         started_utc="2024-03-06T10:00:00Z",
+    )
+
+
+def three_fills_mids() -> Mids:
+    """Bid + ask when: caused, received, model began, ended, decided, sent, arrived, done."""
+    none = NO_PRICE
+    return Mids(
+        orders=np.array(
+            [
+                [1999, 2000, 2000, 2002, 2002, 2001, 2003, 2007],
+                [none, none, none, none, none, 2006, 2006, 1980],
+                [none, none, none, none, none, 2000, 1999, 1999],
+                [none, none, none, none, none, none, none, none],
+            ]
+        ),
+        touch=np.array([none, none, 1000]),
     )
 
 

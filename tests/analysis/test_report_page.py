@@ -28,7 +28,7 @@ def test_page_asks_for_nothing_and_is_well_formed(
     body = text[text.index("<div class") : text.index("</body>")]
     root = ET.fromstring(body)  # every element closed, every text escaped
     charts = root.findall(".//figure/svg")
-    assert len(charts) == {"rich_run": 10, "empty_run": 0, "three_fills": 5}[which]
+    assert len(charts) == {"rich_run": 10, "empty_run": 0, "three_fills": 6}[which]
     assert "nan" not in text.lower().replace("finance", "")
 
 

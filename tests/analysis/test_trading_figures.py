@@ -10,7 +10,7 @@ from made_up_runs import MS, RunMaker
 
 from hft.analysis import legs, trading
 from hft.analysis.figures import figures_of
-from hft.analysis.records import FILL_ROW, MARKOUT_NS, ORDER_ROW
+from hft.analysis.records import FILL_ROW, MARKOUT_NS, NO_TIME, ORDER_ROW
 from hft.analysis.run_data import RunData
 
 
@@ -111,3 +111,20 @@ def test_nothing_traded_gives_no_ratio() -> None:
     }
     assert trading.inventory(np.zeros(0, np.int64)).mean_abs is None
     assert legs.quantiles(legs.signal_age_ns(orders))["p50"] is None
+
+
+def test_stages_of_an_order_add_up_end_to_end(three_fills: RunData) -> None:
+    first = three_fills.orders[:1]
+    stages = {name: int(ns[0]) for name, ns in legs.parts_of_compute(first).items()}
+    assert list(stages.values()) == [100_000, 800_000, 100_000, 600_000, 400_000]
+    whole = {name: int(legs.leg_ns(first, *legs.LEGS[name])[0]) for name in legs.LEGS}
+    assert sum(stages.values()) == whole["compute"]
+    assert sum(whole.values()) == int(first["ts_ack"][0] - first["ts_cause_event"][0])
+
+
+def test_an_order_of_no_signal_waits_for_the_strategy_alone(three_fills: RunData) -> None:
+    first = three_fills.orders[:1]
+    first["ts_model_start"] = first["ts_model_end"] = NO_TIME
+    stages = legs.parts_of_compute(first)
+    assert stages["model wait"].size == stages["model service"].size == 0
+    assert stages["strategy wait"].tolist() == [1 * MS]

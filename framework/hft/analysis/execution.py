@@ -31,20 +31,12 @@ def model_server(run: RunData) -> Figures | None:
 
 
 def strains(run: RunData) -> list[str]:
-    """Fills that rest on weak data or on too large a share of the volume, a sentence each."""
-    notes = []
-    venue = run.recipe.get("venue", {})
-    depths = {"every venue": venue, **run.recipe.get("venues", {})}
-    if shallow := [name for name, facts in depths.items() if facts.get("depth") == "touch"]:
-        notes.append(
-            f"Weak data ({', '.join(shallow)}): takers filled whole at the best price and paid a "
-            "slippage model, for the data tell no depth."
-        )
+    """What the execution models were asked beyond their means, a sentence each."""
     beyond = run.fills[run.fills["extrapolated"] == 1]
-    if beyond.size:
-        share = 100 * float(beyond["lots"].sum()) / float(run.fills["lots"].sum())
-        notes.append(
-            f"{beyond.size:,} of {run.fills.size:,} fills ({share:.1f} % of the lots) are "
-            "extrapolated: our share of the traded volume was too large to believe them."
-        )
-    return notes
+    if not beyond.size:
+        return []
+    share = 100 * float(beyond["lots"].sum()) / float(run.fills["lots"].sum())
+    return [
+        f"{beyond.size:,} of {run.fills.size:,} fills ({share:.1f} % of the lots) are "
+        "extrapolated: our share of the traded volume was too large to believe them."
+    ]

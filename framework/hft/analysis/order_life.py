@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from hft.analysis.execution_tables import STAGE_NAMES
 from hft.analysis.records import MARKOUT_NS, NO_PRICE, NO_TIME, FillReason, OrderState, Reason, Tif
 from hft.analysis.run_data import InstrumentFacts, Rows, RunData
+from hft.analysis.shortfall import shortfall
 from hft.analysis.trading import RISK_REASONS
 from hft.analysis.units import MONEY_PER_UNIT, amount, count, duration, span, utc
 from hft.errors import OrderError
@@ -38,6 +40,19 @@ WHY_ENDED = {
 }
 
 
+STEPS = (
+    ("ts_cause_recv", "It reached us", "feed"),
+    ("ts_model_start", "The model began with it", "wait for the model"),
+    ("ts_model_end", "Its answer was there", "service"),
+    ("ts_decide", "The handler started", "wait for the strategy"),
+    ("ts_handled", "The handler was done", "strategy"),
+    ("ts_send", "The order left us", "risk"),
+    ("ts_arrive", "It reached the venue's matching", "entry"),
+    ("ts_ack", "The first answer reached us", "response"),
+)
+"""Stamps in the order of an order's way, and what the time before each is called."""
+
+
 def order_life(run: RunData, order_id: int) -> list[str]:
     """Tell what happened to an order, a sentence a line.
 
@@ -63,6 +78,7 @@ def order_life(run: RunData, order_id: int) -> list[str]:
         *_queue(order),
         *(line for fill in fills for line in _fill(facts, order, fill)),
         _end(facts, order),
+        *_shortfall(run, int(order["instrument"]), order_id),
     ]
 
 
@@ -87,21 +103,14 @@ def _cause(order: np.void) -> str:
 
 
 def _journey(order: np.void) -> list[str]:
-    steps = (
-        ("ts_cause_recv", "ts_cause_event", "it reached us", "feed"),
-        ("ts_decide", "ts_cause_recv", "the handler started", "wait and inference"),
-        ("ts_send", "ts_decide", "the order left us", "strategy and risk"),
-        ("ts_arrive", "ts_send", "it reached the venue's matching", "entry"),
-        ("ts_ack", "ts_arrive", "the first answer reached us", "response"),
-    )
-    lines = []
-    for stamp, before, what, leg in steps:
+    lines, before = [], "ts_cause_event"
+    for stamp, what, leg in STEPS:
         if order[stamp] == NO_TIME:
             continue
-        took = (
-            "" if order[before] == NO_TIME else f", {leg} {duration(order[stamp] - order[before])}"
-        )
-        lines.append(f"{utc(order[stamp])}  {what[0].upper()}{what[1:]}{took}.")
+        known = order[before] != NO_TIME
+        words = f", {leg} {duration(order[stamp] - order[before])}" if known else ""
+        lines.append(f"{utc(order[stamp])}  {what}{words}.")
+        before = stamp
     if order["by_signal"] and order["ts_arrive"] != NO_TIME and order["ts_cause_event"] != NO_TIME:
         age = duration(order["ts_arrive"] - order["ts_cause_event"])
         lines.append(f"The signal's market data were {age} old when the order reached the venue.")
@@ -129,6 +138,8 @@ def _fill(facts: InstrumentFacts, order: np.void, fill: np.void) -> list[str]:
         "no mid was known" if fill["mid2"] == NO_PRICE else f"mid {_price(facts, fill['mid2'] / 2)}"
     )
     paid = f"fee {amount(fee)}" if fee >= 0 else f"rebate {amount(-fee)}"
+    if fill["impact"]:
+        paid += f", impact {amount(fill['impact'] / MONEY_PER_UNIT, signed=True)}"
     told = (
         "never reported to us"
         if fill["ts_recv"] == NO_TIME
@@ -140,6 +151,10 @@ def _fill(facts: InstrumentFacts, order: np.void, fill: np.void) -> list[str]:
         f"{WHY_FILLED[FillReason(int(fill['reason']))]}{row}; {mid}, {paid} {facts.spec.currency}, "
         f"position then {count(fill['position'])} lots; {told}."
     ]
+    if fill["extrapolated"]:
+        lines.append(
+            "    Extrapolated: our share of the volume was too large to believe this fill."
+        )
     return lines + _markouts(order, fill)
 
 
@@ -165,6 +180,25 @@ def _end(facts: InstrumentFacts, order: np.void) -> str:
     )
     why = f": {WHY_ENDED[reason]}" if reason != Reason.NONE else ""
     return f"{when}{state.name.replace('_', ' ').capitalize()}{by}{why}; {done}."
+
+
+def _shortfall(run: RunData, instrument: int, order_id: int) -> list[str]:
+    """What it cost against the mid of its decision, where that was looked up."""
+    short = shortfall(run, instrument)
+    at = [] if short is None else np.flatnonzero(short.orders["id"] == order_id)
+    if short is None or not len(at):
+        return []
+    facts, k = short.facts, at[0]
+    parts = {name: int(part[k]) / (2 * MONEY_PER_UNIT) for name, part in short.parts.items()}
+    told = ", ".join(
+        f"{STAGE_NAMES[name]} {amount(cost, signed=True)}" for name, cost in parts.items() if cost
+    )
+    if not told:
+        return []
+    total = amount(int(short.total[k]) / (2 * MONEY_PER_UNIT), signed=True)
+    decided = _price(facts, short.mid2[k] / 2)
+    whole = f"Shortfall against the mid {decided} of its decision: {total} {facts.spec.currency}"
+    return [f"{whole} ({told})."]
 
 
 def _side(row: np.void | Rows) -> str:

@@ -9,10 +9,11 @@ import numpy as np
 
 from hft.analysis import legs
 from hft.analysis.equity import equity_path
+from hft.analysis.execution_tables import STAGE_NAMES
 from hft.analysis.figures import Figures, by_currency
 from hft.analysis.records import NO_PRICE, FillReason
 from hft.analysis.run_data import RunData
-from hft.analysis.svg import Axes, Level, Line, Marks, Series, Shape, draw
+from hft.analysis.svg import Axes, Bars, Level, Line, Marks, Series, Shape, draw
 from hft.analysis.units import span
 
 MAX_INSTRUMENTS = 4
@@ -45,6 +46,7 @@ def pictures_of(run: RunData, figures: Figures) -> list[Picture]:
         pictures.append(_price(run, instrument, f"Price and fills{name}"))
         pictures.append(_inventory(run, instrument, f"Inventory{name}"))
         pictures.append(_markouts(figures["instruments"][instrument], f"Mark-outs{name}"))
+    pictures += [_shortfall(account) for account in figures["shortfall"]]
     pictures.append(_latency(run))
     ladder = latency_ladder(figures)
     if len(ladder) > 1:
@@ -152,6 +154,43 @@ def _markouts(figures: Figures, title: str) -> Picture:
     axes = Axes("gain against later mid [ticks]", "time after the fill", "named", names, zero=True)
     caption = "Lot-weighted. A healthy maker starts at the half spread and settles above zero."
     return Picture(title, caption, draw(axes, series, "mark-outs by horizon"))
+
+
+def _shortfall(account: Figures) -> Picture:
+    """Stages piled up to the total, all orders; beside each, the middle half of filled ones."""
+    stages = account["all"]
+    names = [name for name in stages if name == "total" or stages[name]["money"]]
+    bps = np.array([stages[name]["bps"] or 0.0 for name in names])
+    high = np.append(np.cumsum(bps[:-1]), bps[-1])
+    low = np.append(np.append(0.0, high[:-2]), 0.0) if len(names) > 1 else np.zeros(1)
+    x = np.arange(len(names)) - 0.2
+    series: list[Series] = []
+    for label, tone, chosen in (
+        ("cost", "sell", high > low),
+        ("gain", "buy", high <= low),
+    ):
+        texts = [f"{STAGE_NAMES[names[i]]}: {bps[i]:+.3f} bps" for i in np.flatnonzero(chosen)]
+        ends = np.minimum(low, high)[chosen], np.maximum(low, high)[chosen]
+        if chosen.any():
+            series.append(Bars(f"{label}, weighted mean", x[chosen], *ends, tone, 0.36, texts))
+    filled = [(i, account["filled"].get(name)) for i, name in enumerate(names)]
+    known = [(i, stage) for i, stage in filled if stage and stage["median"] is not None]
+    if known:
+        at = np.array([i for i, _ in known]) + 0.2
+        low, high, middle = (
+            np.array([stage[key] for _, stage in known]) for key in ("q25", "q75", "median")
+        )
+        series.append(Bars("middle half of filled orders", at, low, high, "tone1", 0.3))
+        series.append(Marks("their median", at, middle, "tone1"))
+    axes = Axes("cost [bps]", "", "named", names, zero=True)
+    caption = (
+        "What carrying decisions out cost, stage after stage up to the total, of all orders; a bar "
+        "down is a gain. Beside it how it lies over the orders that were filled, without "
+        "opportunity."
+    )
+    currency = f" {account['currency']}" if account["currency"] else ""
+    title = f"Implementation shortfall{currency}"
+    return Picture(title, caption, draw(axes, series, "implementation shortfall by stage"))
 
 
 def _latency(run: RunData) -> Picture:

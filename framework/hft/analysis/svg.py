@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: lines, steps, marks, error bars; report.css has the colours.
+"""Small charts as inline SVG: lines, steps, marks, bars, error bars; report.css has the colours.
 
 A chart is a text: `draw(Axes(...), [Line(...), Marks(...)])`. Nothing is loaded from outside and
 nothing runs, so the page opens anywhere and for ever. Series are thinned to what a screen can show,
@@ -65,7 +65,21 @@ class Level:
     tone: str
 
 
-Series = Line | Marks | Level
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Upright boxes from `low` to `high` at x, each (n,); a text each is shown on hovering."""
+
+    label: str
+    x: Float
+    low: Float
+    high: Float
+    tone: str
+    width: float = 0.6
+    """In units of x."""
+    texts: Sequence[str] = ()
+
+
+Series = Line | Marks | Level | Bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +233,20 @@ class _Plot:
             return f'<path class="level {series.tone}" d="M{LEFT},{y:.1f}H{WIDTH - RIGHT}"/>'
         if isinstance(series, Line):
             return f'<path class="line {series.tone}" d="{self._path(series)}"/>'
-        return self._marks(series)
+        return self._bars(series) if isinstance(series, Bars) else self._marks(series)
+
+    def _bars(self, bars: Bars) -> str:
+        left, right = self.px(bars.x - bars.width / 2), self.px(bars.x + bars.width / 2)
+        top, bottom = self.py(bars.high), self.py(bars.low)
+        texts, parts = list(bars.texts) or [""] * bars.x.size, []
+        for x, x1, y, y1, text in zip(left, right, top, bottom, texts, strict=True):
+            title = f"<title>{escape(text)}</title>" if text else ""
+            # An empty box is still seen as a line.
+            parts.append(
+                f'<rect class="bar {bars.tone}" x="{x:.1f}" y="{y:.1f}" width="{x1 - x:.1f}" '
+                f'height="{max(y1 - y, 1.0):.1f}">{title}</rect>'
+            )
+        return "".join(parts)
 
     def _path(self, line: Line) -> str:
         parts, pen_down = [], False
@@ -266,7 +293,7 @@ class _Plot:
 
 
 def _thin(series: Series) -> Series:
-    if isinstance(series, Level):
+    if isinstance(series, Level | Bars):
         return series
     keep = thin(series.x, series.y)
     x, y = np.asarray(series.x, np.float64)[keep], np.asarray(series.y, np.float64)[keep]
@@ -283,6 +310,10 @@ def _extent(series: Sequence[Series]) -> tuple[Float, Float]:
     for each in series:
         if isinstance(each, Level):
             ys.append(np.array([each.y]))
+            continue
+        if isinstance(each, Bars):
+            xs.append(each.x)
+            ys += [each.low, each.high]
             continue
         known = np.isfinite(each.y)
         xs.append(each.x[known])
@@ -350,6 +381,8 @@ def _legend(series: Sequence[Series]) -> str:
     for each in series:
         if isinstance(each, Marks):
             sign = _mark(each.shape, 7, _key_y(each.shape), each.tone, "")
+        elif isinstance(each, Bars):
+            sign = f'<rect class="bar {each.tone}" x="2" y="3" width="10" height="8"/>'
         else:
             kind = "level" if isinstance(each, Level) else "line"
             sign = f'<path class="{kind} {each.tone}" d="M0,7H14"/>'
