@@ -12,16 +12,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_market import MID, random_tape
+from random_market import MID, crowded_tape, random_tape
 from sim import JOURNAL, T0, Scripted, Sim, rechunked
 
 from hft import Strategy
 from hft.analysis.records import FillReason, OrderState
 from hft.engine import Outcome, run_once
 from hft.plan import prepare
-from hft.types import BUY, POST_ONLY, SELL, InstrumentSpec, Kind
+from hft.types import BUY, POST_ONLY, SELL, InstrumentSpec, Kind, Tif
 
 MS = 1_000_000
+MODELS: dict[str, Any] = {
+    "queue_draws": True,
+    "refill_probability": 0.4,
+    "refill_half_life": 20 * MS,
+    "fade": 0.1,
+    "impact": {"weights": [0.2, 0.05], "half_lives": [5 * MS, 200 * MS], "permanent": 0.01},
+    "participation_window": 50 * MS,
+}
+"""Everything that acts on what we do."""
 TAKEN = int(FillReason.TAKEN)
 
 
@@ -50,12 +59,15 @@ def replay(
     response: int = MS,
     feed: Any = "data",
     compute: int = 20_000,
+    latency: dict[str, Any] | None = None,
+    names: tuple[str, ...] = (),
     **venue: Any,
 ) -> Outcome:
-    names = [f"I{i}.V{i % 2}" for i in range(len(tapes))]
+    names = names or tuple(f"I{i}.V{i % 2}" for i in range(len(tapes)))
     specs = [InstrumentSpec(symbol=n[:2], venue=n[3:], tick=1.0, lot=1.0) for n in names]
     recipe = {
-        "latency": dict(entry=entry, response=response, compute=compute, feed=feed),
+        "latency": dict(entry=entry, response=response, compute=compute, feed=feed)
+        | (latency or {}),
         "venue": dict(maker_fee=-0.0001, taker_fee=0.0005, **venue),
         "engine": {"bracket": False, "sample": "10ms"},
     }
@@ -108,13 +120,13 @@ def test_no_fill_before_the_order_arrived_and_none_heard_before_it_travelled(see
 
 
 def filled_by(
-    tape: np.ndarray, latency: int, price: int, side: int, **venue: Any
+    tape: np.ndarray, price: int, side: int, latency: dict[str, Any], **venue: Any
 ) -> tuple[str, list[tuple[int, int]]]:
     class One(Strategy):
         def on_start(self) -> None:
             self.at(T0 + 20 * MS, self.submit, side, 7, price, POST_ONLY)
 
-    run = replay([tape], cls=One, entry=latency, compute=0, **venue).run
+    run = replay([tape], cls=One, compute=0, latency=latency, **venue).run
     state = OrderState(int(run.orders[0]["state"])).name
     total = np.cumsum(run.fills["lots"])
     return state, [(int(t), int(n)) for t, n in zip(run.fills["ts_venue"], total, strict=True)]
@@ -124,21 +136,32 @@ def lots_at(fills: list[tuple[int, int]], ts: int) -> int:
     return max((n for t, n in fills if t <= ts), default=0)
 
 
+CONSTANT = [{"entry": entry} for entry in (0, MS, 10 * MS, 60 * MS)]
+WALK = [{"profile": "cross-region", "entry": "profile", "scale": k} for k in (0.0, 0.5, 1.0, 4.0)]
+
+
 @pytest.mark.parametrize(
-    "venue",
-    [{}, {"queue": "risk_averse"}, {"queue_n": 0.5}, {"queue": "log1", "cross": "wait_trade"}],
-    ids=["power3", "risk_averse", "power3 n<1", "log1"],
+    ("venue", "latencies"),
+    [
+        ({}, CONSTANT),
+        ({"queue": "risk_averse"}, CONSTANT),
+        ({"queue_n": 0.5}, CONSTANT),
+        ({"queue": "log1", "cross": "wait_trade"}, CONSTANT),
+        ({"queue_draws": True}, CONSTANT),
+        ({}, WALK),
+    ],
+    ids=["power3", "risk_averse", "power3 n<1", "log1", "draws", "power3, walk"],
 )
-def test_more_entry_latency_never_fills_a_passive_order_earlier(venue: dict[str, Any]) -> None:
+def test_more_entry_latency_never_fills_a_passive_order_earlier(
+    venue: dict[str, Any], latencies: list[dict[str, Any]]
+) -> None:
     compared = 0
     for seed in range(25):
         rng = np.random.default_rng(seed)
         tape = random_tape(rng, 300, T0, calm=True)
         side = int(rng.choice([1, -1]))
         price = MID - side * int(rng.integers(0, 4))
-        found = [
-            filled_by(tape, latency, price, side, **venue) for latency in (0, MS, 10 * MS, 60 * MS)
-        ]
+        found = [filled_by(tape, price, side, latency, **venue) for latency in latencies]
         rested = [fills for state, fills in found if state != "REJECTED"]
         for fast, slow in pairwise(rested):
             for ts, lots in slow:
@@ -188,10 +211,11 @@ def displayed(tape: np.ndarray, upto: int) -> dict[tuple[int, int], int]:
     return book
 
 
+@pytest.mark.parametrize("models", [{}, MODELS], ids=["off", "on"])
 @pytest.mark.parametrize("seed", range(5))
-def test_takers_take_what_is_displayed_at_most(seed: int) -> None:
+def test_takers_take_what_is_displayed_at_most(seed: int, models: dict[str, Any]) -> None:
     market = tapes(seed, 1)
-    run = replay(market, refill_half_life=0).run
+    run = replay(market, **{**models, "refill_half_life": 0}).run
     taken = run.fills[run.fills["reason"] == TAKEN]
     assert len(taken) > 0
     for ts in np.unique(taken["ts_venue"]):
@@ -205,10 +229,11 @@ def test_takers_take_what_is_displayed_at_most(seed: int) -> None:
             assert same["lots"].sum() <= book[-int(fill["side"]), int(fill["price"])]
 
 
+@pytest.mark.parametrize("models", [{}, MODELS], ids=["off", "on"])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_print_fills_no_more_than_it_printed(seed: int) -> None:
+def test_a_print_fills_no_more_than_it_printed(seed: int, models: dict[str, Any]) -> None:
     market = tapes(seed, 1)
-    run = replay(market).run
+    run = replay(market, **models).run
     printed = run.fills[
         np.isin(run.fills["reason"], [int(FillReason.QUEUE), int(FillReason.THROUGH)])
     ]
@@ -231,22 +256,193 @@ def test_nobody_joins_behind_more_than_is_displayed(seed: int) -> None:
         )
 
 
+# ---- what we leave behind ------------------------------------------------------------------------
+
+
+class Takes(Strategy):
+    """Crosses the spread by a script of (time, instrument, side, lots, price)."""
+
+    script: list[tuple[int, int, int, int, int]]
+
+    def on_start(self) -> None:
+        self.all = list(self.instruments.values())
+        for at, *what in self.script:
+            self.at(at, self.go, *what)
+
+    def go(self, inst: int, side: int, lots: int, price: int) -> None:
+        self.submit(self.all[inst], side, lots, price, Tif.IOC if lots % 3 else Tif.GTC)
+
+
+def takes(
+    tape: list[np.ndarray], script: list[tuple[int, int, int, int, int]], **more: Any
+) -> Outcome:
+    cls = type("Script", (Takes,), {"script": script, "__module__": __name__})
+    return replay(tape, cls=cls, compute=0, **more)
+
+
+def columns(fills: np.ndarray, *but: str) -> dict[str, bytes]:
+    """All that fills say, without some columns; NaN is equal to NaN."""
+    return {name: fills[name].tobytes() for name in fills.dtype.names if name not in but}
+
+
+def random_takes(seed: int, lots: int, instruments: int = 1) -> list[tuple[int, ...]]:
+    rng = np.random.default_rng(seed + 1_000)
+    sides = rng.choice([1, -1], 60).tolist()
+    return [
+        (
+            int(t),
+            int(rng.integers(0, instruments)),
+            s,
+            int(rng.integers(1, lots + 1)),
+            MID + s * int(rng.integers(0, 4)),
+        )
+        for t, s in zip(rng.integers(T0, T0 + 400 * MS, 60), sides, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_size_that_is_nothing_to_the_market_gets_the_fills_of_the_plain_tape(seed: int) -> None:
+    market = tapes(seed, 1)
+    market[0]["qty"] *= 10_000
+    plain, modelled = (
+        takes(market, random_takes(seed, 1), **models).run.fills for models in ({}, MODELS)
+    )
+    assert len(plain) > 20
+    assert columns(plain, "impact", "extrapolated") == columns(modelled, "impact", "extrapolated")
+    assert not modelled["extrapolated"].any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_overlay_is_cash_and_moves_no_fill(seed: int) -> None:
+    free, charged = (
+        replay(tapes(seed), **({"impact": impact} if impact else {})).run.fills
+        for impact in ({}, MODELS["impact"])
+    )
+    assert free["impact"].tolist() == [0] * len(free)
+    assert (charged["impact"] != 0).sum() > 5
+    assert not charged["impact"][charged["reason"] != TAKEN].any()
+    assert columns(free, "impact") == columns(charged, "impact")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nobody_is_paid_for_pushing_the_price(seed: int) -> None:
+    run = replay(tapes(seed), **MODELS).run
+    for inst in (0, 1):
+        assert run.fills["impact"][run.fills["instrument"] == inst].sum() > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_buying_and_selling_are_mirror_images(seed: int) -> None:
+    market, script = tapes(seed, 1), random_takes(seed, 12)
+    other = [t.copy() for t in market]
+    for t in other:
+        t["side"] = -t["side"]
+        priced = np.isin(t["kind"], [Kind.LEVEL, Kind.TRADE, Kind.CLEAR])
+        t["price"][priced] = 2 * MID - t["price"][priced]
+        t["ref_id"][t["kind"] == Kind.DATUM] = 0  # funding is no mirror image
+    mirrored = [(at, inst, -side, lots, 2 * MID - p) for at, inst, side, lots, p in script]
+    models = {**MODELS, "refill_probability": 1.0}
+    one = takes(market, script, **models).run.fills
+    two = takes(other, mirrored, **models).run.fills
+    assert len(one) > 20
+    names = ["order", "lots", "impact", "ts_venue", "reason", "extrapolated", "cause_row"]
+    assert one[names].tolist() == two[names].tolist()
+    assert (one["price"] + two["price"] == 2 * MID).all()
+    assert (one["side"] == -two["side"]).all()
+
+
+@pytest.mark.parametrize("rule", ["flat", "compound"])
+def test_an_order_split_at_one_instant_costs_what_the_whole_costs(rule: str) -> None:
+    def bought(*parts: int) -> tuple[dict[int, int], int]:
+        sim = Sim(venue={**MODELS, "fade": 0.0, "fade_rule": rule})
+        sim.book(bids={100: 30}, asks={101: 9, 102: 7, 104: 30})
+        for lots in parts:
+            sim.submit(BUY, lots=lots, price=None, tif=Tif.IOC, at=50)
+        fills = sim.run().run.fills
+        by_price = {
+            int(p): int(fills["lots"][fills["price"] == p].sum()) for p in set(fills["price"])
+        }
+        return by_price, int(fills["impact"].sum())
+
+    whole, cost = bought(24)
+    assert whole == {101: 9, 102: 7, 104: 8}
+    for parts in ((12, 12), (1, 5, 18), (8, 8, 8)):
+        got, paid = bought(*parts)
+        assert got == whole
+        assert abs(paid - cost) <= 8  # each fill is rounded to the money unit
+
+
+def test_a_level_that_flickers_gives_back_what_was_added_and_no_more() -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        sim = Sim(venue={"refill_half_life": 0})
+        sim.book(bids={100: 30}, asks={101: 100})
+        first = sim.submit(BUY, lots=100, price=101, tif=Tif.IOC, at=5)
+        shown, added = 100, 0
+        for k in range(20):
+            after = int(rng.integers(max(shown - 9, 1), shown + 3))
+            added, shown = added + max(after - shown, 0), after
+            sim.level(SELL, 101, shown, at=10 + k)
+        second = sim.submit(BUY, lots=1_000, price=101, tif=Tif.IOC, at=100)
+        assert sim.filled(first) == 100
+        assert sim.filled(second) <= min(added, shown)
+
+
+# ---- one order less changes nobody else's luck ---------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_orders_elsewhere_change_no_draw(seed: int) -> None:
+    """Two instruments of one venue: the second's orders are left out."""
+    market = [random_tape(np.random.default_rng(seed * 2 + k), 300, T0) for k in range(2)]
+    script = random_takes(seed, 9, instruments=2)
+    alone = {**MODELS, "latency": {"ordering": "independent"}}
+    both, one = (
+        takes(market, what, names=("I0.V0", "I1.V0"), **alone).run.fills
+        for what in (script, [s for s in script if s[1] == 0])
+    )
+    mine = both[both["instrument"] == 0]
+    assert 5 < len(mine) < len(both)
+    assert columns(mine, "order") == columns(one, "order")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_order_behind_ours_changes_no_draw_of_ours(seed: int) -> None:
+    """One tape, two bids: the lower one only gets what the higher one leaves."""
+    tape = crowded_tape(np.random.default_rng(seed), 400, T0)
+
+    def fills(*prices: int) -> list[Any]:
+        class Bids(Strategy):
+            def on_start(self) -> None:
+                for price in prices:
+                    self.at(T0 + 5 * MS, self.submit, BUY, 6, price, POST_ONLY)
+
+        run = replay([tape], cls=Bids, compute=0, **MODELS).run
+        names = ["lots", "price", "ts_venue", "ahead_at_accept"]
+        return run.fills[run.fills["order"] == 1][names].tolist()
+
+    assert fills(MID - 1, MID - 2) == fills(MID - 1)
+
+
 # ---- money ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("models", [{}, MODELS], ids=["off", "on"])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_account_is_the_sum_of_its_fills(seed: int) -> None:
-    run = replay(tapes(seed)).run
+def test_the_account_is_the_sum_of_its_fills(seed: int, models: dict[str, Any]) -> None:
+    run = replay(tapes(seed), **models).run
     assert len(run.fills) > 10
     for inst in (0, 1):
         fills = run.fills[run.fills["instrument"] == inst]
         last = run.samples[run.samples["instrument"] == inst][-1]
         assert last["position"] == (fills["side"] * fills["lots"]).sum()
         assert last["fees"] == fills["fee"].sum()
+        assert last["impact"] == fills["impact"].sum()
         if last["bid"] > 0 and last["ask"] > 0:
             cash = -(fills["side"].astype(np.int64) * fills["lots"] * fills["price"]).sum() * 10**9
             mark = int(last["position"]) * (int(last["bid"]) + int(last["ask"])) * 500_000_000
-            assert last["equity"] == cash + mark - last["fees"] - last["funding"]
+            paid = sum(int(last[k]) for k in ("fees", "funding", "impact"))
+            assert last["equity"] == cash + mark - paid
 
 
 # ---- the same every time -------------------------------------------------------------------------
@@ -274,10 +470,12 @@ def test_journals_are_equal_in_any_process_with_any_hash_seed_and_chunk_size() -
     assert len(said) == 1
 
 
+@pytest.mark.parametrize("models", [{}, MODELS], ids=["off", "on"])
 @pytest.mark.parametrize("chunk", [1, 7, 100])
-def test_chunks_leave_no_trace(chunk: int) -> None:
+def test_chunks_leave_no_trace(chunk: int, models: dict[str, Any]) -> None:
     one, other = (
-        hashlib.sha256(replay(tapes(5, 3), chunk=c).journal).digest() for c in (chunk, 1000)
+        hashlib.sha256(replay(tapes(5, 3), chunk=c, **models).journal).digest()
+        for c in (chunk, 1000)
     )
     assert one == other
 
