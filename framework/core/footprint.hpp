@@ -153,9 +153,9 @@ class Footprint {
 
   /// Less than half a lot is nothing: a rest that only fades would keep a whole lot from everybody.
   double healing(const Record& t, Ts ts) const noexcept {
-    if (config_.half_life_ns == 0 || ts <= t.ts) return t.healing;
+    if (config_.half_life_ns == 0) return t.healing;
     const double half_lives =
-        static_cast<double>(ts - t.ts) / static_cast<double>(config_.half_life_ns);
+        static_cast<double>(std::max<Ns>(ts - t.ts, 0)) / static_cast<double>(config_.half_life_ns);
     const double lots = t.healing * std::exp2(-half_lives);
     return lots < 0.5 ? 0.0 : lots;
   }
