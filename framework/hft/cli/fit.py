@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ class FitGroup(click.Group):
     """`hft fit latency` is `hft latency fit`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        there = importlib.util.find_spec("hft.cli.latency") is not None
-        return [*super().list_commands(ctx), *["latency"] * there]
+        return [*super().list_commands(ctx), "latency"]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name != "latency":

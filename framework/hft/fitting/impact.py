@@ -125,7 +125,7 @@ def fit_prices(
     next_to = np.diff(tape.grid["ts"]) == tape.step_ns
     x, y = np.diff(columns, axis=0)[next_to], (moves - np.diff(walk))[next_to]
     block = block_of(tape.grid["ts"][1:][next_to], "points of the grid")
-    values, draws = _solve(x, y, block)
+    values, draws, slope = _solve(x, y, block)
     lags = np.array(LAGS_S)
     lots = tape.sweeps["lots"].sum()
     curves = np.array([_kernel(lags, half_lives_s, draw) for draw in draws])
@@ -152,7 +152,7 @@ def fit_prices(
         np.quantile(curves, [0.025, 0.975], axis=0),
         _ofi(tape),
         tape.unsided,
-        _untold(at_once),
+        _untold(slope),
     )
 
 
@@ -164,12 +164,13 @@ def _refill(tape: Tape, source: Source) -> RefillFit | None:
     return None if refill.untold else refill
 
 
-def _untold(at_once: Estimate) -> tuple[str, ...]:
-    if at_once.low > 0:
+def _untold(slope: Estimate) -> tuple[str, ...]:
+    # Weights that cannot be negative are never quite zero by chance; a plain slope can be either.
+    if slope.low > 0:
         return ()
     return (
-        f"the kernel, {at_once.text()} ticks a lot at once, may be nothing: beyond the levels that "
-        "sweeps walk, prices do not show that they answer trades",
+        "beyond the levels that sweeps walk, the mid's moves on the lots traded within a step have "
+        f"the slope {slope.text()} ticks a lot, which may be nothing",
     )
 
 
@@ -199,8 +200,11 @@ def _walk(tape: Tape, at: Int, heal_ns: float) -> Float:
     return np.asarray(_core.decayed_sum(at, ts, moved, heal_ns))
 
 
-def _solve(x: Float, y: Float, block: Int) -> tuple[Float, Float]:
-    """Weights >= 0 of all blocks, (k,), and of each resample, (400, k), from sums of products."""
+def _solve(x: Float, y: Float, block: Int) -> tuple[Float, Float, Estimate]:
+    """Weights >= 0 of all blocks, (k,), and of each resample, (400, k), from sums of products.
+
+    Also the slope of y on the last column alone, which may have either sign.
+    """
     scale = np.sqrt((x * x).sum(axis=0))
     scale[scale == 0] = 1.0
     x = x / scale
@@ -209,7 +213,8 @@ def _solve(x: Float, y: Float, block: Int) -> tuple[Float, Float]:
     by_block = np.column_stack([sums(block, products), sums(block, x * y[:, None])])
     drawn = np.vstack([np.ones(len(by_block)), weights(len(by_block))]) @ by_block
     found = np.array([_least(row[: k * k].reshape(k, k), row[k * k :]) for row in drawn]) / scale
-    return found[0], found[1:]
+    slopes = drawn[:, -1] / np.maximum(drawn[:, k * k - 1], 1e-300) / scale[-1]
+    return found[0], found[1:], of_draws(float(slopes[0]), slopes[1:])
 
 
 def _least(xx: Float, xy: Float) -> Float:

@@ -118,6 +118,8 @@ def fit_depth(tape: Tape, source: Source) -> RefillFit:
             f"{source.path}: {source.name}: {len(tape.sweeps)} trades, want at least "
             f"{FEWEST_SWEEPS} to fit what comes after them"
         )
+    if not any(np.ptp(tape.grid[name]) for name in ("bid_depth", "ask_depth")):
+        raise DataError(f"{source.path}: {source.name}: the depth shown never changes")
     block = block_of(tape.grid["ts"], "points of the grid")
     sides = _sides(tape)
     log_h = _log_half_lives(tape)

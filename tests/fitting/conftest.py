@@ -1,0 +1,8 @@
+"""Where the made-up tapes are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
