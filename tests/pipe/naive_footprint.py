@@ -93,7 +93,7 @@ class Footprint:
 
     def prints(self, key: Key, lots: int, ts: int) -> None:
         record = self.at(key, ts)
-        if record:
+        if record and lots:
             record.printed, record.printed_ts = record.printed + lots, ts
 
     def level(self, key: Key, before: int, after: int, ts: int) -> None:
