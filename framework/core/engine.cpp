@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "clock.hpp"
+
 namespace hft {
 
 namespace {
@@ -152,8 +154,10 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   signal.outputs.resize(s.network->outputs());
   {
     const StageTimer timer(profile, stages.inference);
+    if (clock != nullptr) signal.ts_start = clock->now();
     s.network->step(s.state, s.features->row().data(), signal.outputs.data());
   }
+  if (clock != nullptr) signal.ts_end = clock->now();
   ++counters.inferences;
   if (++s.rows <= s.warm_up_rows) return;
   if (config_.placebo) {  // what it said of some other row of this stream
@@ -548,7 +552,7 @@ void Engine::on_update(const Update& u, Ts now) {
   switch (u.kind) {
     case K::ACCEPTED:
       o.acknowledged = true;
-      o.row.ahead_at_accept = u.ahead;
+      if (o.ts_replaced == kNoTime) o.row.ahead_at_accept = u.ahead;
       if (o.requests == 0) settle_state(o);
       break;
     case K::REJECTED:
@@ -568,9 +572,12 @@ void Engine::on_update(const Update& u, Ts now) {
       if (--o.requests == 0) settle_state(o);
       break;
     case K::REPLACED:
-      o.row.price = u.price;
-      o.row.lots = u.lots;
-      o.row.ahead_at_accept = u.ahead;
+      if (u.ts_venue >= o.ts_replaced) {  // answers may overtake: an older one tells nothing new
+        o.ts_replaced = u.ts_venue;
+        o.row.price = u.price;
+        o.row.lots = u.lots;
+        o.row.ahead_at_accept = u.ahead;
+      }
       if (--o.requests == 0) {
         reserve(o, o.row.lots - o.row.cum_lots);
         settle_state(o);

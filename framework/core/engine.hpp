@@ -27,6 +27,8 @@
 
 namespace hft {
 
+class WallClock;
+
 /// What a target verb does while an order is on its way out.
 enum class Moves : std::uint8_t {
   ON_ANSWER =
@@ -197,6 +199,7 @@ class Engine {
     Ns features = 0, inference = 0, strategy = 0;
   } stages;
   bool profile = false;
+  const WallClock* clock = nullptr;  ///< live: stamps a model's service; no output depends on it
 
  private:
   struct Timer {

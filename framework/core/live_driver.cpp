@@ -88,6 +88,7 @@ LiveDriver::LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue)
   engine_->journal.open(config_.journal_path);
   engine_->journal.keep = false;
   engine_->journal_every_timer = true;
+  engine_->clock = &clock_;
 }
 
 Ts LiveDriver::stamp() noexcept { return std::max(clock_.now(), engine_->now()); }
@@ -234,6 +235,8 @@ void LiveDriver::speak() {
   while (!engine_->requests.empty()) {
     const Signal s = std::move(engine_->requests.front());
     engine_->requests.erase(engine_->requests.begin());
+    waits_.add(s.ts_start - s.ts_recv);
+    services_.add(s.ts_end - s.ts_start);
     const Ts now = stamp();
     engine_->wake(now);
     engine_->on_signal(s, now);
@@ -242,9 +245,15 @@ void LiveDriver::speak() {
 }
 
 void LiveDriver::send() {
+  if (engine_->outbox.empty()) return;
+  const Ts handled = stamp();
   for (Command& c : engine_->outbox) {
-    c.ts_send = clock_.now();
-    if (c.kind == Command::Kind::NEW) engine_->orders()[c.order].row.ts_send = c.ts_send;
+    c.ts_send = stamp();
+    if (c.kind == Command::Kind::NEW) {
+      OrderRow& row = engine_->orders()[c.order].row;
+      row.ts_handled = handled;
+      row.ts_send = c.ts_send;
+    }
     Command* slot = venue_.commands.claim();
     if (slot == nullptr)
       throw CoreError("the venue's command queue is full: " +

@@ -13,6 +13,7 @@
 #include "engine.hpp"
 #include "markouts.hpp"
 #include "sim_venue.hpp"
+#include "thinned.hpp"
 
 namespace hft {
 
@@ -52,6 +53,8 @@ class LiveDriver {
   /// Orders whose end no answer has told us, state UNKNOWN.
   std::int64_t unanswered() const noexcept { return unanswered_; }
   const SimVenue& venue() const noexcept { return venue_; }
+  const ThinnedNs& waits() const noexcept { return waits_; }  ///< of rows for a model's service
+  const ThinnedNs& services() const noexcept { return services_; }  ///< their lengths
 
  private:
   void trade(Ts until);
@@ -77,6 +80,7 @@ class LiveDriver {
   std::vector<Event> packet_;
   std::vector<FillRow> fills_;
   std::vector<Markouts> markouts_;
+  ThinnedNs waits_, services_;
   std::int64_t rows_ = 0, unanswered_ = 0;
   Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever, next_poll_ = kNever;
   std::atomic<int> asked_{0};

@@ -15,7 +15,7 @@ struct Command {
   Lots lots = 0;           ///< total size asked for, filled part included
   Ts ts_send = kNoTime;
   Ts ts_arrive = kNoTime;
-  Ns response_ns = -1;  ///< replay: how long its first answer will take; -1: drawn then
+  Ns response_ns = -1;  ///< replay: how long its answer will take, drawn with the way there
 };
 
 struct Update {

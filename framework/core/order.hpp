@@ -17,6 +17,7 @@ struct Order {
   Ticks asked_price = kNoPrice;  ///< of the last replace in flight
   Lots reserved = 0;             ///< lots that exposure counts for it
   std::uint16_t requests = 0;    ///< cancels and replaces in flight
+  Ts ts_replaced = kNoTime;      ///< venue's time of the newest replace it has confirmed
   bool acknowledged = false;
   bool cancelling = false;
   bool quoted = false;  ///< kept by a target verb

@@ -23,11 +23,12 @@ Ns wall_ns() noexcept {
 ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<VenueConfig> venues)
     : engine_(&engine),
       config_(std::move(config)),
+      server_(config_.server),
       listings_(engine.markets().size()),
       is_active_(engine.markets().size()),
       wind_down_(engine.markets().size()) {
   for (std::size_t v = 0; v < venues.size(); ++v) {
-    entries_.push_back({Channel(venues[v].entry), {}});
+    entries_.emplace_back(venues[v]);
     venues_.push_back(std::make_unique<TapeVenue>(std::move(venues[v]), engine.orders(), fills_));
     least_response_ = std::min(least_response_, venues_.back()->least_response());
     venues_.back()->watch(&horizon_, &stirred_);
@@ -37,6 +38,20 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
     m.book.keeps = venues_[m.inst.venue_id]->keeps();
     venues_[m.inst.venue_id]->open(listings_[i], m.inst);
   }
+}
+
+ReplayDriver::Entry::Entry(const VenueConfig& venue)
+    : legs{venue.entry, venue.entry_cancel.value_or(venue.entry),
+           venue.entry_replace.value_or(venue.entry)},
+      response(venue.response),
+      channel(venue.ordering) {}
+
+void ReplayDriver::Entry::send(Command& c) {
+  const std::uint64_t n = nth(c.ts_send);
+  const Latency& leg = legs[static_cast<std::size_t>(c.kind) - 1];
+  c.ts_arrive = channel.deliver(c.ts_send, leg.of(c.order, c.ts_send, n));
+  c.response_ns = response.of(c.order, c.ts_send, n);
+  put_in_flight(wire, c, &Command::ts_arrive);
 }
 
 void ReplayDriver::add_stream(InstrumentId inst, Stream stream, bool one_book_of_orders) {
@@ -164,7 +179,7 @@ ReplayDriver::Next ReplayDriver::next_input() const noexcept {
   if (engine_->wants_packets()) {
     for (std::uint32_t i = 0; i < streams_.size(); ++i)
       if (streams_[i].local.ts < next.ts) next = {streams_[i].local.ts, Input::PACKET, i};
-    if (server_.busy && server_.done < next.ts) next = {server_.done, Input::SIGNAL, 0};
+    if (server_.done() < next.ts) next = {server_.done(), Input::SIGNAL, 0};
   }
   const Ts due = engine_->next_due();
   if (due < next.ts) next = {due, Input::DUE, 0};
@@ -197,16 +212,13 @@ void ReplayDriver::deliver(const Next& next) {
     case Input::PACKET:
       apply_packet(next.which);
       break;
-    case Input::SIGNAL: {
-      const Signal done = std::move(server_.at_work);
-      server_.busy = false;
-      serve(next.ts);
-      handle(next.ts, [&] { engine_->on_signal(done, engine_->now()); });
+    case Input::SIGNAL:
+      for (const Signal& done : server_.complete())
+        handle(next.ts, [&] { engine_->on_signal(done, engine_->now()); });
       break;
-    }
     case Input::DUE:
       handle(next.ts, [&] { engine_->on_due(engine_->now()); });
-      if (!engine_->requests.empty()) enqueue(engine_->requests, next.ts);
+      if (!engine_->requests.empty()) server_.offer(engine_->requests, next.ts);
       break;
     case Input::WIND_DOWN:
       end_trading(next.ts);
@@ -244,21 +256,26 @@ void ReplayDriver::handle(Ts ts, F&& input) {
   input();
   engine_->settle(begins);
   if (!engine_->handled && engine_->outbox.empty()) return;
-  const Ts leave = begins + config_.compute.at(begins);
-  busy_until_ = leave;
-  if (!engine_->outbox.empty()) dispatch(leave);
+  const Ts handled = begins + config_.compute.at(begins, nth_call_(begins));
+  busy_until_ = engine_->outbox.empty() ? handled : dispatch(handled);
 }
 
-void ReplayDriver::dispatch(Ts leave) {
+/// Each message passes the gate in turn; the time when the last has left.
+Ts ReplayDriver::dispatch(Ts handled) {
+  Ts leave = handled;
+  std::uint64_t n = 0;
   for (Command& c : engine_->outbox) {
-    Entry& entry = entries_[engine_->market(c.instrument).inst.venue_id];
-    c.ts_send = leave;
-    c.ts_arrive = entry.channel.deliver(leave);
-    if (c.kind == Command::Kind::NEW) engine_->orders()[c.order].row.ts_send = leave;
-    entry.wire.push_back(c);
+    c.ts_send = leave += config_.risk.at(handled, n++);
+    if (c.kind == Command::Kind::NEW) {
+      OrderRow& row = engine_->orders()[c.order].row;
+      row.ts_handled = handled;
+      row.ts_send = c.ts_send;
+    }
+    entries_[engine_->market(c.instrument).inst.venue_id].send(c);
     activate(c.instrument);
   }
   engine_->outbox.clear();
+  return leave;
 }
 
 // ---- the venue's clock ----
@@ -395,34 +412,7 @@ void ReplayDriver::apply_packet(InstrumentId inst) {
   if (engine_->profile) book_ns += wall_ns() - t0 - (engine_->stages.features - features);
   catch_up(inst, ts);
   handle(ts, [&] { engine_->on_packet(m, engine_->now()); });
-  if (!engine_->requests.empty()) enqueue(engine_->requests, ts);
-}
-
-// ---- the inference server ----
-
-void ReplayDriver::enqueue(std::vector<Signal>& requests, Ts ts) {
-  for (Signal& r : requests) {
-    const auto same = [&](const Signal& w) {
-      return w.instrument == r.instrument && w.model == r.model;
-    };
-    const auto at = std::find_if(server_.waiting.begin(), server_.waiting.end(), same);
-    if (at == server_.waiting.end()) {
-      server_.waiting.push_back(std::move(r));
-    } else {  // an older row of the same stream still waits: it will never be published
-      *at = std::move(r);
-      ++conflated_;
-    }
-  }
-  requests.clear();
-  if (!server_.busy) serve(ts);
-}
-
-void ReplayDriver::serve(Ts ts) {
-  if (server_.waiting.empty()) return;
-  server_.at_work = std::move(server_.waiting.front());
-  server_.waiting.pop_front();
-  server_.busy = true;
-  server_.done = ts + config_.inference.at(ts);
+  if (!engine_->requests.empty()) server_.offer(engine_->requests, ts);
 }
 
 // ---- the end ----
@@ -432,7 +422,7 @@ bool ReplayDriver::in_flight() const noexcept {
     if (!v->responses().empty()) return true;
   for (const auto& e : entries_)
     if (!e.wire.empty()) return true;
-  return server_.busy && engine_->wants_packets();
+  return server_.busy() && engine_->wants_packets();
 }
 
 /// The market is over; what was sent still travels, meets the last book and is answered.

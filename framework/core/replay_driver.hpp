@@ -9,22 +9,26 @@
 /// Ties, in this order: at the venue, tape rows before arriving orders; on our side order answers,
 /// market packets, inference results, timers, the end of a trading day, samples.
 ///
-/// The strategy is a single server: an input that arrives while a handler's compute time runs is
-/// handled when it ends, with `now` raised to that. Commands leave when the compute time is over.
-/// Inference is another server, beside it: it hears the feed itself, not through the strategy's
-/// thread, works on one row at a time and keeps the newest waiting row an instrument.
+/// The strategy is a single server: an input that arrives while a handler's compute time runs, or
+/// the gate's for what it sent, is handled when that ends, with `now` raised to it. Commands leave
+/// one after the other when the compute time is over, each after its time at the gate.
+/// Inference is another server, beside it (`InferenceServer`): it hears the feed itself, not
+/// through the strategy's thread. Answers of one batch are heard one after the other, with nothing
+/// between.
 #pragma once
 #include <functional>
 
 #include "engine.hpp"
+#include "server.hpp"
 #include "stream.hpp"
 #include "tape_venue.hpp"
 
 namespace hft {
 
 struct ReplayConfig {
-  Latency compute;    ///< a handler call
-  Latency inference;  ///< a model's service time
+  Latency compute;  ///< a handler call
+  Latency risk;     ///< the gate, for each message of a handler
+  ServerConfig server;
   Ns sample_ns = 1'000'000'000;
   Ts until = kNever;
 };
@@ -52,7 +56,7 @@ class ReplayDriver {
   Ts start_ts() const noexcept { return start_; }
   Ts end_ts() const noexcept { return end_; }
   bool interrupted() const noexcept { return interrupted_; }
-  std::int64_t conflated() const noexcept { return conflated_; }
+  const InferenceServer& server() const noexcept { return server_; }
   const Account& venue_account(InstrumentId inst) const noexcept { return listings_[inst].account; }
   const Listing& listing(InstrumentId inst) const noexcept { return listings_[inst]; }
   Ns venue_ns = 0, book_ns = 0, total_ns = 0;  ///< wall time, when the engine profiles
@@ -66,14 +70,13 @@ class ReplayDriver {
     std::uint32_t which = 0;
   };
   struct Entry {  // commands on their way to one venue
+    explicit Entry(const VenueConfig& venue);
+    void send(Command& c);
+    Latency legs[3];  // by Command::Kind
+    Latency response;
     Channel channel;
-    std::deque<Command> wire;
-  };
-  struct Server {
-    bool busy = false;
-    Ts done = kNever;
-    Signal at_work;
-    std::deque<Signal> waiting;  // at most one an instrument and model
+    Nth nth;
+    std::deque<Command> wire;  // by arrival
   };
 
   bool step();
@@ -90,9 +93,7 @@ class ReplayDriver {
   void end_trading(Ts ts);
   template <class F>
   void handle(Ts ts, F&& input);
-  void dispatch(Ts leave);
-  void serve(Ts ts);
-  void enqueue(std::vector<Signal>& requests, Ts ts);
+  Ts dispatch(Ts handled);
   void count_the_rest();
   void activate(InstrumentId inst);
   void catch_up(InstrumentId inst, Ts until);
@@ -101,6 +102,8 @@ class ReplayDriver {
 
   Engine* engine_;
   ReplayConfig config_;
+  InferenceServer server_;
+  Nth nth_call_;
   std::vector<FillRow> fills_;
   std::vector<std::unique_ptr<TapeVenue>> venues_;
   std::vector<Entry> entries_;
@@ -108,7 +111,6 @@ class ReplayDriver {
   std::vector<Stream> streams_;
   std::vector<InstrumentId> active_;  // listings that hold something of ours
   std::vector<std::uint8_t> is_active_;
-  Server server_;
   Ts horizon_ = kNever, busy_until_ = kNoTime, start_ = kNoTime, end_ = kNoTime,
      next_sample_ = kNever;
   struct WindDown {
@@ -126,7 +128,7 @@ class ReplayDriver {
       false;              ///< a book follows its venue's: never ahead of it while something rests
   bool stirred_ = false;  // the venue answered while rows ran
   bool interrupted_ = false;
-  std::int64_t conflated_ = 0, steps_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace hft

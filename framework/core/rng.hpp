@@ -6,7 +6,7 @@
 
 namespace hft {
 
-/// What is drawn: each has numbers of its own under one seed. Python: `hft._core.Draw`.
+/// What is drawn: each has numbers of its own under one seed. Python: `hft.execution.draws.Stream`.
 enum class Draw : std::uint64_t {
   FEED = 1,
   ENTRY,  ///< and the response to the same message

@@ -1,5 +1,7 @@
 #include "tape_venue.hpp"
 
+#include <utility>
+
 namespace hft {
 
 void VenueConfig::validate() const {
@@ -537,7 +539,7 @@ void TapeVenue::answer(const Command& c, Update::Kind kind, Reason reason, const
   u.lots = o.venue.lots;
   if (kind == Update::Kind::ACCEPTED || kind == Update::Kind::REPLACED) u.ahead = o.venue.ahead;
   u.ts_venue = c.ts_arrive;
-  respond(u);
+  respond(u, c.response_ns);
 }
 
 void TapeVenue::release() {
@@ -550,11 +552,12 @@ void TapeVenue::release() {
   waiting_.clear();
 }
 
-void TapeVenue::respond(Update u) {
+void TapeVenue::respond(Update u, Ns delay) {
   *stirred_ = true;  // a fill also brings the next markout nearer
   if (held_) return waiting_.push_back(u);
-  u.ts_recv = response_.deliver(u.ts_venue);
-  responses_.push_back(u);
+  if (delay < 0) delay = config_.response.at(u.ts_venue, nth_answer_(u.ts_venue));
+  u.ts_recv = channel_.deliver(u.ts_venue, delay);
+  put_in_flight(responses_, u, &Update::ts_recv);
   *horizon_ = std::min(*horizon_, u.ts_recv);
 }
 

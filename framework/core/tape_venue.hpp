@@ -11,6 +11,7 @@
 /// (the other side arrives at our price), `take` (walking displayed size), `Queue` (our place).
 #pragma once
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "account.hpp"
@@ -51,6 +52,8 @@ struct VenueConfig {
   SlippageConfig slippage;
   std::uint64_t seed = 1;  ///< of the keyed draws
   Latency entry, response;
+  std::optional<Latency> entry_cancel, entry_replace;  ///< none: as `entry`
+  Ordering ordering = Ordering::FIFO;                  ///< of both ways
 
   /// Throws ConfigError.
   void validate() const;
@@ -111,7 +114,7 @@ class TapeVenue {
  public:
   /// Throws ConfigError.
   TapeVenue(VenueConfig config, Orders& orders, std::vector<FillRow>& fills)
-      : config_(std::move(config)), response_(config_.response), orders_(&orders), fills_(&fills) {
+      : config_(std::move(config)), channel_(config_.ordering), orders_(&orders), fills_(&fills) {
     config_.validate();
   }
 
@@ -165,7 +168,7 @@ class TapeVenue {
 
   std::deque<Update>& responses() noexcept { return responses_; }
   /// A response made now reaches us no sooner than this much later.
-  Ns least_response() const noexcept { return response_.least(); }
+  Ns least_response() const noexcept { return config_.response.least(); }
 
  private:
   void on_hot_level(Listing& l, const Event& e, std::int64_t key, std::int64_t row);
@@ -203,12 +206,13 @@ class TapeVenue {
             std::int64_t row);
   void drop_finished(Listing& l, int s, std::size_t level);
   static int passive_side(const Listing& l, Ticks price) noexcept;
-  void respond(Update u);
+  void respond(Update u, Ns delay = -1);
   void answer(const Command& c, Update::Kind kind, Reason reason, const Order& o);
 
   VenueConfig config_;
   Queue queue_{config_.queue};
-  Channel response_;
+  Channel channel_;  ///< of answers
+  Nth nth_answer_;
   Orders* orders_;
   std::vector<FillRow>* fills_;
   std::deque<Update> responses_;  ///< in order of arrival at our side

@@ -814,6 +814,46 @@ class StrategyBase:
     def listed(self) -> list:
         """All instruments of the run, in order."""
 
+class Latency:
+    """
+    How long one leg takes, as a function of the time of sending and the number of the message in that instant. `leg` names it in what is refused.
+    """
+
+    @staticmethod
+    def constant(ns: int, leg: str = 'latency') -> Latency: ...
+
+    @staticmethod
+    def recorded(ts: object, ns: object, leg: str = 'latency') -> Latency:
+        """The row at or before holds, before the first row the first."""
+
+    @staticmethod
+    def empirical(ns: object, seed: int, stream: int, leg: str = 'latency') -> Latency:
+        """Sample draw_bits(seed, stream, ts, n) % len(ns)."""
+
+    @staticmethod
+    def walk(ts: object, ns: object, block_ts: object, block_at: object, leg: str = 'latency') -> Latency:
+        """
+        From block_ts[i] on the trace is read from its row block_at[i] on, circular; the row nearest in time, of two as near the earlier.
+        """
+
+    @staticmethod
+    def by_order(ids: object, ns: object, otherwise: Latency, leg: str = 'latency') -> Latency:
+        """Ascending order ids, and how long each one's messages took."""
+
+    def at(self, ts: object, n: object | None = None, order: object | None = None) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        Delays [ns] of messages sent at `ts`, (m,); the n-th of that instant, by default 0; about `order`, by default none.
+        """
+
+    def scaled(self, factor: float, leg: str = 'latency') -> Latency:
+        """Every delay times `factor`, to the nearest ns, halves to even."""
+
+    @property
+    def least(self) -> int: ...
+
+    @property
+    def median(self) -> int: ...
+
 class VenueConfig:
     def __init__(self) -> None: ...
 
@@ -930,8 +970,10 @@ class VenueConfig:
 
     def set_slippage(self, model: int, coefficient: float, horizon_ns: int) -> None: ...
 
-    def set_latency(self, entry: object, response: object) -> None:
-        """Each a constant [ns] or (times, durations, scale)."""
+    def set_latency(self, entry: Latency, response: Latency, entry_cancel: Latency | None = None, entry_replace: Latency | None = None, ordering: int = 0) -> None:
+        """
+        Ordering 0: fifo, 1: independent. A message's entry and its first answer are drawn from the same sample where both legs are laid out alike.
+        """
 
 class RiskLimits:
     def __init__(self) -> None: ...
@@ -972,6 +1014,54 @@ class RiskLimits:
     @window_ns.setter
     def window_ns(self, arg: int, /) -> None: ...
 
+class ServerConfig:
+    """The inference server of a replay."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def mode(self) -> int:
+        """0: conflate, 1: queue, 2: skip, 3: deadline."""
+
+    @mode.setter
+    def mode(self, arg: int, /) -> None: ...
+
+    @property
+    def bound(self) -> int: ...
+
+    @bound.setter
+    def bound(self, arg: int, /) -> None: ...
+
+    @property
+    def deadline_ns(self) -> int: ...
+
+    @deadline_ns.setter
+    def deadline_ns(self, arg: int, /) -> None: ...
+
+    @property
+    def max_batch(self) -> int: ...
+
+    @max_batch.setter
+    def max_batch(self, arg: int, /) -> None: ...
+
+    @property
+    def per_item_ns(self) -> int: ...
+
+    @per_item_ns.setter
+    def per_item_ns(self, arg: int, /) -> None: ...
+
+    @property
+    def per_row_ns(self) -> int: ...
+
+    @per_row_ns.setter
+    def per_row_ns(self, arg: int, /) -> None: ...
+
+    @property
+    def service(self) -> Latency: ...
+
+    @service.setter
+    def service(self, arg: Latency, /) -> None: ...
+
 class EngineConfig:
     def __init__(self) -> None: ...
 
@@ -1004,7 +1094,7 @@ def make_instrument(id: int, venue_id: int, symbol: str, venue: str, tick: float
 class Replay:
     """A run of one strategy over recorded or synthetic rows."""
 
-    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, venues: Sequence[VenueConfig], compute: object, inference: object, sample_ns: int, until: int) -> None: ...
+    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, venues: Sequence[VenueConfig], compute: Latency, risk: Latency, server: ServerConfig, sample_ns: int, until: int) -> None: ...
 
     def add_stream(self, instrument: int, chunks: object, one_book_of_orders: bool = False) -> None: ...
 

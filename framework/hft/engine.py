@@ -38,6 +38,8 @@ MAIN, AVERSE = "replay", "risk-averse queue"
 LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
 MATCHING = ("fifo", "pro_rata")
+ORDERINGS = ("fifo", "independent")
+SERVER_MODES = ("conflate", "queue", "skip", "deadline")
 KEEPS = ("smaller", "same_price", "nothing")
 SLIPPAGES = ("none", "spread", "volatility", "square_root")
 MOVES = ("on_answer", "on_call", "overlap")
@@ -307,7 +309,8 @@ def _build(plan: Plan) -> Any:
         engine_config(recipe),
         [_venue(recipe, name) for name in venues],
         core_latency(_given(latency.compute, "20us"), latency.scale),
-        core_latency(_given(latency.inference, "50us"), latency.scale),
+        core_latency(latency.risk, latency.scale),
+        _server(recipe),
         parse_ns(recipe.engine.sample),
         np.iinfo(np.int64).max,
     )
@@ -324,6 +327,21 @@ def _build(plan: Plan) -> Any:
 
 def _given(leg: Leg | None, otherwise: str) -> Leg:
     return otherwise if leg is None else leg
+
+
+def _server(recipe: Recipe) -> Any:
+    from hft import _core
+
+    latency, rules = recipe.latency, recipe.latency.server
+    config = _core.ServerConfig()
+    config.mode = SERVER_MODES.index(rules.mode)
+    config.bound = rules.bound
+    config.deadline_ns = parse_ns(rules.deadline)
+    config.max_batch = rules.max_batch
+    config.per_item_ns = round(parse_ns(rules.per_item) * latency.scale)
+    config.per_row_ns = round(parse_ns(rules.per_row) * latency.scale)
+    config.service = core_latency(_given(latency.inference, "50us"), latency.scale)
+    return config
 
 
 def _words(chunks: Iterator[NDArray[Any]]) -> Iterator[NDArray[np.int64]]:
@@ -447,9 +465,13 @@ def _venue(recipe: Recipe, name: str) -> Any:
     config.set_slippage(
         SLIPPAGES.index(slippage.model), slippage.coefficient, parse_ns(slippage.horizon)
     )
+    cancel, replace = latency.entry_cancel, latency.entry_replace
     config.set_latency(
         core_latency(_given(latency.entry, "1ms"), latency.scale),
         core_latency(_given(latency.response, "1ms"), latency.scale),
+        None if cancel is None else core_latency(cancel, latency.scale),
+        None if replace is None else core_latency(replace, latency.scale),
+        ORDERINGS.index(latency.ordering),
     )
     return config
 

@@ -251,6 +251,8 @@ def make_run(
         tags=["", "bid", "ask"],
         counters={"signals": 41_233, "conflated": 310, "messages": 2 * orders, "gaps": 0},
         feed_latency_ns=np.exp(rng.normal(14.5, 0.5, 2_000)).astype(np.int64),
+        model_wait_ns=np.exp(rng.normal(9.0, 1.0, 300)).astype(np.int64),
+        model_service_ns=np.exp(rng.normal(10.8, 0.2, 200)).astype(np.int64),
     )
 
 

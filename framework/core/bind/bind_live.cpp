@@ -85,6 +85,7 @@ void init_live(nb::module_& m) {
         out["ts_end"] = l.driver->end_ts();
         out["interrupted"] = l.driver->interrupted();
         nb::cast<nb::dict>(out["counters"])["orders_unanswered"] = l.driver->unanswered();
+        add_model_times(out, l.driver->waits(), l.driver->services());
         return out;
       });
   bind_sources(live);

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "../replay_driver.hpp"
-#include "latencies.hpp"
 #include "sources.hpp"
 
 using namespace nanobind::literals;
@@ -155,6 +154,14 @@ nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
   return out;
 }
 
+void add_model_times(nb::dict out, const ThinnedNs& waits, const ThinnedNs& services) {
+  const auto bytes = [](const std::vector<Ns>& ns) {
+    return bytes_of(ns.data(), ns.size() * sizeof(Ns));
+  };
+  out["model_wait_ns"] = bytes(waits.values());
+  out["model_service_ns"] = bytes(services.values());
+}
+
 void init_replay(nb::module_& m) {
   nb::class_<RiskLimits>(m, "RiskLimits")
       .def(nb::init<>())
@@ -164,6 +171,18 @@ void init_replay(nb::module_& m) {
       .def_rw("collar_bps", &RiskLimits::collar_bps)
       .def_rw("max_messages", &RiskLimits::max_messages)
       .def_rw("window_ns", &RiskLimits::window_ns);
+  nb::class_<ServerConfig>(m, "ServerConfig", "The inference server of a replay.")
+      .def(nb::init<>())
+      .def_prop_rw(
+          "mode", [](const ServerConfig& c) { return static_cast<int>(c.mode); },
+          [](ServerConfig& c, int mode) { c.mode = static_cast<ServerConfig::Mode>(mode); },
+          "0: conflate, 1: queue, 2: skip, 3: deadline.")
+      .def_rw("bound", &ServerConfig::bound)
+      .def_rw("deadline_ns", &ServerConfig::deadline_ns)
+      .def_rw("max_batch", &ServerConfig::max_batch)
+      .def_rw("per_item_ns", &ServerConfig::per_item_ns)
+      .def_rw("per_row_ns", &ServerConfig::per_row_ns)
+      .def_rw("service", &ServerConfig::service);
   nb::class_<EngineConfig>(m, "EngineConfig")
       .def(nb::init<>())
       .def_rw("risk", &EngineConfig::risk)
@@ -200,16 +219,17 @@ void init_replay(nb::module_& m) {
       .def(
           "__init__",
           [](Replay* self, std::vector<Instrument> instruments, const EngineConfig& engine,
-             std::vector<VenueConfig> venues, nb::handle compute, nb::handle inference,
-             Ns sample_ns, Ts until) {
+             std::vector<VenueConfig> venues, const Latency& compute, const Latency& risk,
+             const ServerConfig& server, Ns sample_ns, Ts until) {
             ReplayConfig replay;
-            replay.compute = latency_of(compute);
-            replay.inference = latency_of(inference);
+            replay.compute = compute;
+            replay.risk = risk;
+            replay.server = server;
             replay.sample_ns = sample_ns;
             replay.until = until;
             new (self) Replay(std::move(instruments), engine, std::move(venues), std::move(replay));
           },
-          "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "inference"_a, "sample_ns"_a,
+          "instruments"_a, "engine"_a, "venues"_a, "compute"_a, "risk"_a, "server"_a, "sample_ns"_a,
           "until"_a)
       .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a,
            "one_book_of_orders"_a = false)
@@ -245,7 +265,13 @@ void init_replay(nb::module_& m) {
              out["ts_end"] = r.driver->end_ts();
              out["interrupted"] = r.driver->interrupted();
              nb::dict counters = nb::cast<nb::dict>(out["counters"]);
-             counters["signals_conflated"] = r.driver->conflated();
+             const InferenceServer& server = r.driver->server();
+             counters["signals_conflated"] = server.counters().conflated;
+             counters["signals_skipped"] = server.counters().skipped;
+             counters["signals_expired"] = server.counters().expired;
+             counters["signals_overflowed"] = server.counters().overflowed;
+             counters["services"] = server.counters().services;
+             add_model_times(out, server.waits(), server.services());
              counters["taker_unfilled_lots"] = frictions.taker_unfilled;
              counters["faded_lots"] = frictions.faded;
              counters["capped_lots"] = frictions.capped;

@@ -1,19 +1,12 @@
-#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include "../tape_venue.hpp"
-#include "latencies.hpp"
 #include "session.hpp"
 
 using namespace nanobind::literals;
 
 namespace hft {
-
-Latency latency_of(nb::handle spec) {
-  if (PyLong_Check(spec.ptr())) return Latency(nb::cast<Ns>(spec));
-  const auto [ts, ns, scale] = nb::cast<std::tuple<std::vector<Ts>, std::vector<Ns>, double>>(spec);
-  return Latency(ts, ns, scale);
-}
 
 void init_venue(nb::module_& m) {
   nb::class_<VenueConfig>(m, "VenueConfig")
@@ -63,11 +56,19 @@ void init_venue(nb::module_& m) {
           "model"_a, "coefficient"_a, "horizon_ns"_a)
       .def(
           "set_latency",
-          [](VenueConfig& c, nb::handle entry, nb::handle response) {
-            c.entry = latency_of(entry);
-            c.response = latency_of(response);
+          [](VenueConfig& c, const Latency& entry, const Latency& response,
+             std::optional<Latency> entry_cancel, std::optional<Latency> entry_replace,
+             int ordering) {
+            c.entry = entry;
+            c.response = response;
+            c.entry_cancel = std::move(entry_cancel);
+            c.entry_replace = std::move(entry_replace);
+            c.ordering = static_cast<Ordering>(ordering);
           },
-          "entry"_a, "response"_a, "Each a constant [ns] or (times, durations, scale).");
+          "entry"_a, "response"_a, "entry_cancel"_a = nb::none(), "entry_replace"_a = nb::none(),
+          "ordering"_a = 0,
+          "Ordering 0: fifo, 1: independent. A message's entry and its first answer are drawn from "
+          "the same sample where both legs are laid out alike.");
 }
 
 }  // namespace hft

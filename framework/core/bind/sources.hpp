@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "../thinned.hpp"
 #include "session.hpp"
 
 namespace hft {
@@ -16,6 +17,8 @@ void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, T
 void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
                nb::dict outputs, nb::dict columns);
 nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills);
+/// Adds what a model's rows waited for, and how long it worked.
+void add_model_times(nb::dict out, const ThinnedNs& waits, const ThinnedNs& services);
 
 template <class Run>
 void bind_sources(nb::class_<Run>& c) {

@@ -13,16 +13,14 @@ from hft.config import Leg, Series
 from hft.durations import parse_ns
 from hft.errors import ConfigError, DataError
 
-CoreLatency = int | tuple[list[int], list[int], float]
-"""A constant in ns, or (times, durations, scale)."""
 
+def core_latency(leg: Leg, scale: float) -> Any:
+    """A leg as `_core.Latency`, multiplied by `scale`."""
+    from hft import _core
 
-def core_latency(leg: Leg, scale: float) -> CoreLatency:
-    """A leg in the core's terms, multiplied by `scale`."""
     if isinstance(leg, Series):
-        ts, ns = read_series(leg)
-        return ts.tolist(), ns.tolist(), leg.scale * scale
-    return round(parse_ns(leg) * scale)
+        return _core.Latency.recorded(*read_series(leg)).scaled(leg.scale * scale)
+    return _core.Latency.constant(parse_ns(leg)).scaled(scale)
 
 
 def read_series(series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
