@@ -185,10 +185,9 @@ def _end(facts: InstrumentFacts, order: np.void) -> str:
 def _shortfall(run: RunData, instrument: int, order_id: int) -> list[str]:
     """What it cost against the mid of its decision, where that was looked up."""
     short = shortfall(run, instrument)
-    at = [] if short is None else np.flatnonzero(short.orders["id"] == order_id)
-    if short is None or not len(at):
+    if short is None or order_id not in short.orders["id"]:
         return []
-    facts, k = short.facts, at[0]
+    facts, k = short.facts, int(np.flatnonzero(short.orders["id"] == order_id)[0])
     parts = {name: int(part[k]) / (2 * MONEY_PER_UNIT) for name, part in short.parts.items()}
     told = ", ".join(
         f"{STAGE_NAMES[name]} {amount(cost, signed=True)}" for name, cost in parts.items() if cost

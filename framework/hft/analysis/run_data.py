@@ -139,6 +139,13 @@ class RunData:
                     f"{what} name instrument {int(rows['instrument'].max())}, but the run lists "
                     f"{len(self.instruments)}"
                 )
+        if self.mids is not None:
+            of = len(self.mids.orders), len(self.mids.touch)
+            if of != (len(self.orders), len(self.fills)):
+                raise DataError(
+                    f"mids are of {of[0]} orders and {of[1]} fills, but the run has "
+                    f"{len(self.orders)} and {len(self.fills)}"
+                )
 
     @property
     def instrument_names(self) -> list[str]:
