@@ -8,7 +8,7 @@ CXX_FILES := $(wildcard framework/core/*.[ch]pp framework/core/*/*.[ch]pp tests/
 STUBGEN := $(PYTHON) -m nanobind.stubgen -q -m hft._core
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build check types format stub test core-test tsan bench bench-peer bench-import bench-execution nightly clean
+.PHONY: help tools build check types format stub test core-test tsan bench bench-peer bench-import bench-latency bench-execution nightly clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile | expand -t 12
@@ -72,6 +72,9 @@ bench-import:  ## rows/s of every importer, against the bare read of its file
 
 bench-execution:  ## all execution models on against all off: extra "peer", or PEER_FLAGS as above
 	$(PYTHON) tests/bench/execution.py $(PEER_FLAGS)
+
+bench-latency:  ## what resampling does to clusters of latency, against the truth
+	$(PYTHON) tests/bench/latency_table.py
 
 nightly: core-test tsan  ## all tests with 200 times the examples: properties, damaged files
 	$(PYTHON) -m pytest -ra --hypothesis-profile=nightly $(PYTEST_FLAGS)

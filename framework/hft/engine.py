@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from hft.analysis.mids import with_mids
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
-from hft.config import Leg, Recipe, VenueConfig
+from hft.config import Recipe, VenueConfig
 from hft.durations import parse_ns
 from hft.environment import environment
 from hft.errors import ConfigError, StrategyError
 from hft.execution.depth import depth_notes
-from hft.execution.latency import core_latency, delayed
+from hft.execution.latency import Legs, core_legs, delayed
 from hft.feeds import Feed
 from hft.plan import Plan, instance_of, needs_of, prepare
 from hft.types import InstrumentSpec
@@ -304,19 +304,21 @@ def _build(plan: Plan) -> Any:
     venues = sorted({f.spec.venue for f in plan.feeds})
     instruments = core_instruments(plan, venues)
     latency = recipe.latency
+    ids = recipe.engine.overnight == "carry"  # days apart each count their orders from 1
+    legs = core_legs(latency, recipe.seed, plan.feeds, ids=ids)
     replay = _core.Replay(
         instruments,
         engine_config(recipe),
-        [_venue(recipe, name) for name in venues],
-        core_latency(_given(latency.compute, "20us"), latency.scale),
-        core_latency(latency.risk, latency.scale),
-        _server(recipe),
+        [_venue(recipe, name, legs) for name in venues],
+        legs.compute,
+        legs.risk,
+        _server(recipe, legs),
         parse_ns(recipe.engine.sample),
         np.iinfo(np.int64).max,
     )
     by_orders = "L3" in needs_of(plan.strategy, plan.sources)
     for number, feed in enumerate(plan.feeds):
-        rows = _words(delayed(feed.chunks(), latency.feed, latency.scale))
+        rows = _words(delayed(feed.chunks(), legs.feed, latency.scale))
         one_book = "L3" in feed.gives and not by_orders and not feed.is_split
         replay.add_stream(number, rows, one_book_of_orders=one_book)
     add_sources(replay, plan)
@@ -325,11 +327,7 @@ def _build(plan: Plan) -> Any:
     return replay
 
 
-def _given(leg: Leg | None, otherwise: str) -> Leg:
-    return otherwise if leg is None else leg
-
-
-def _server(recipe: Recipe) -> Any:
+def _server(recipe: Recipe, legs: Legs) -> Any:
     from hft import _core
 
     latency, rules = recipe.latency, recipe.latency.server
@@ -340,7 +338,7 @@ def _server(recipe: Recipe) -> Any:
     config.max_batch = rules.max_batch
     config.per_item_ns = round(parse_ns(rules.per_item) * latency.scale)
     config.per_row_ns = round(parse_ns(rules.per_row) * latency.scale)
-    config.service = core_latency(_given(latency.inference, "50us"), latency.scale)
+    config.service = legs.inference
     return config
 
 
@@ -435,7 +433,7 @@ def venue_of(recipe: Recipe, name: str) -> VenueConfig:
     return recipe.venues.get(name, recipe.venue)
 
 
-def _venue(recipe: Recipe, name: str) -> Any:
+def _venue(recipe: Recipe, name: str, legs: Legs) -> Any:
     from hft import _core
 
     facts, latency = venue_of(recipe, name), recipe.latency
@@ -465,12 +463,11 @@ def _venue(recipe: Recipe, name: str) -> Any:
     config.set_slippage(
         SLIPPAGES.index(slippage.model), slippage.coefficient, parse_ns(slippage.horizon)
     )
-    cancel, replace = latency.entry_cancel, latency.entry_replace
     config.set_latency(
-        core_latency(_given(latency.entry, "1ms"), latency.scale),
-        core_latency(_given(latency.response, "1ms"), latency.scale),
-        None if cancel is None else core_latency(cancel, latency.scale),
-        None if replace is None else core_latency(replace, latency.scale),
+        legs.entry,
+        legs.response,
+        legs.entry_cancel,
+        legs.entry_replace,
         ORDERINGS.index(latency.ordering),
     )
     return config

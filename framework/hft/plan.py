@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hft.config import Recipe, explain, load_recipe, set_key, set_value, to_recipe
 from hft.errors import ConfigError, HftError, StrategyError
+from hft.execution.latency import resolve
 from hft.feeds import Feed, open_feeds
 from hft.loader import load_strategy, recipe_beside, split_class
 from hft.types import InstrumentSpec
@@ -86,6 +87,7 @@ def prepare(
     tables.setdefault("name", file.stem if file else cls.__name__)
     _absolute(tables)
     resolved = to_recipe(tables, origin)
+    resolved = msgspec.structs.replace(resolved, latency=resolve(resolved.latency))
     arrays = data if isinstance(data, Mapping) else None
     return assemble(cls, file, resolved, home, open_feeds(resolved, arrays, specs))
 
@@ -133,6 +135,9 @@ def _absolute(tables: dict[str, Any]) -> None:
     for table, key in places:
         if table.get(key) and Path(table[key]).exists():
             table[key] = str(Path(table[key]).resolve())
+    latency = tables.get("latency", {})
+    if Path(latency.get("profile", "")).is_file():  # else the name of one that is shipped
+        latency["profile"] = str(Path(latency["profile"]).resolve())
 
 
 def _strategy(strategy: str | Path | type[Strategy]) -> tuple[type[Strategy], Path | None]:

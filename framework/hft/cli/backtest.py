@@ -24,6 +24,7 @@ PATH = click.Path(path_type=Path)
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter."
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of the recipe and of synthetic data.")
+@click.option("--latency", metavar="PROFILE", help="A latency profile: a file or a shipped one.")
 @click.option("--placebo", is_flag=True, help="Also run with the signal taken from other rows.")
 @click.option(
     "--sweep", is_flag=True, help="Also run with latency x 0, 1/2, 2 and 4, and the placebo."
@@ -45,6 +46,7 @@ def backtest(
     end: str | None,
     assignments: tuple[str, ...],
     seed: int | None,
+    latency: str | None,
     placebo: bool,  # noqa: FBT001 - click passes flags so
     sweep: bool,  # noqa: FBT001
     profile: bool,  # noqa: FBT001
@@ -69,6 +71,7 @@ def backtest(
         "data.start": start,
         "data.end": end,
         "engine.profile": profile,
+        "latency.profile": latency,
     }
     settings = {key: value for key, value in chosen.items() if value}
     plan = prepare(

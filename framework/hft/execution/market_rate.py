@@ -18,10 +18,10 @@ from hft.types import Flag
 
 Int = NDArray[np.int64]
 
-BORDERS = (0.5, 0.95)
-"""Quantiles of a profile's own rates that part its buckets."""
+FEWEST_ROWS = 200
+"""Of a bucket: one with fewer is joined to the next."""
 BEYOND = 0.2
-"""How far beyond a border, as a share of it, the rate must go before the bucket changes."""
+"""How far below a border, as a share of it, the rate must fall before the bucket is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Buckets:
         return np.searchsorted(np.array(self.borders, np.int64), rate, side="right")
 
     def along(self, rate: Int) -> Int:
-        """Bucket after each window of a run, (w,), left only well beyond its border."""
+        """Bucket after each window of a run, (w,): entered at its border, left well below it."""
         found = np.zeros(rate.size, np.int64)
         for border in self.borders:
             found += _switch(rate, border)
@@ -97,16 +97,29 @@ class Buckets:
 
 
 def buckets_of(rates: Int) -> Buckets:
-    """Borders at the median and the 95th percentile; fewer where these are one or hold nothing."""
-    drawn = np.quantile(rates, BORDERS, method="inverted_cdf").astype(int)
-    return Buckets(tuple(sorted({int(b) for b in drawn if b > rates.min()})))
+    """Octaves of the rate, the median in the middle of one.
+
+    Quantiles would put a border into the midst of the commonest rate, and calm and busy rows into
+    one bucket: tests/bench/latency_table.py shows what that costs.
+    """
+    middle = max(1.0, float(np.median(rates)))
+    octaves = np.log2(np.maximum(rates, 1) / middle)
+    steps = np.arange(np.floor(octaves.min()), np.ceil(octaves.max()) + 1) + 0.5
+    borders: list[int] = []
+    ordered = np.sort(rates)
+    below = 0
+    for border in np.ceil(middle * 2.0**steps).astype(int).tolist():
+        at = int(np.searchsorted(ordered, border))
+        if at - below >= FEWEST_ROWS and rates.size - at >= FEWEST_ROWS:
+            borders.append(border)
+            below = at
+    return Buckets(tuple(borders))
 
 
 def _switch(rate: Int, border: int) -> Int:
-    """1 from where the rate rises beyond a border until it falls below it, (w,)."""
-    up, down = rate > border * (1 + BEYOND), rate < border * (1 - BEYOND)
+    """1 from where the rate reaches a border until it falls well below it, (w,)."""
+    up, down = rate >= border, rate < border * (1 - BEYOND)
     decided = up | down
     last = np.maximum.accumulate(np.where(decided, np.arange(rate.size), -1))
-    begun = rate[:1] >= border
-    on: Int = np.where(last >= 0, up[last], begun).astype(np.int64)
+    on: Int = np.where(last >= 0, up[last], False).astype(np.int64)
     return on

@@ -287,6 +287,6 @@ def _rates(market: str, ts: Int) -> Int:
     from hft.feeds import open_feeds
 
     rate = rate_of(feed.chunks() for feed in open_feeds(to_recipe({"data": {"path": market}})))
-    if rate is None or ts[-1] < rate.ts_first or ts[0] > rate.ts_last:
+    if rate is None or ts.max() < rate.ts_first or ts.min() > rate.ts_last:
         raise ConfigError(f"market {market} and the log have no time in common")
     return rate.before(ts)

@@ -8,6 +8,7 @@ same handler where there is one, else the run's median.
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ def _change(
 def _matched(requests: NDArray[np.uint64], answers: NDArray[np.uint64]) -> tuple[Int, Int]:
     """Of each order the k-th request and the k-th answer, as indices of both."""
     left, right = _ranked(requests), _ranked(answers)
-    both, mine, theirs = np.intersect1d(left, right, return_indices=True)
+    _, mine, theirs = np.intersect1d(left, right, return_indices=True)
     order = np.argsort(mine, kind="stable")
     return mine[order], theirs[order]
 
@@ -189,5 +190,5 @@ def _stacked(parts: list[Columns]) -> Columns:
             rows = len(part["ts"])
             blank: Any = [None] * rows if is_text else np.full(rows, NONE)
             pieces.append(part.get(name, blank))
-        stacked[name] = sum(pieces, []) if is_text else np.concatenate(pieces)
+        stacked[name] = [*chain(*pieces)] if is_text else np.concatenate(pieces)
     return stacked

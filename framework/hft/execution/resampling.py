@@ -29,6 +29,8 @@ FEWEST = 1000
 SHORTEST_BLOCK = 200
 LONGEST_SHARE = 10
 """A block may be a tenth of its trace: fewer than ten of them tell nothing of their spread."""
+STILL_KNOWN = 0.5
+"""Autocorrelation at the longest block above which a trace is a drift, not a course."""
 LONGEST_GAP_NS = 60_000_000_000
 """A longer pause of a trace (a night) is closed: it is no part of any latency's course."""
 AFTER_END_NS = 120_000_000_000
@@ -50,9 +52,7 @@ def block_length(values: Int) -> float:
     if n < 3 or values.min() == values.max():
         return 1.0
     near = max(5, math.ceil(math.sqrt(math.log10(n))))
-    # Further than the paper's sqrt(n): a trace that has not forgotten by a tenth of its length
-    # shall want a block that is refused, not one that was cut short.
-    most = max(math.ceil(math.sqrt(n)) + near, n // LONGEST_SHARE)
+    most = math.ceil(math.sqrt(n)) + near
     cov = autocovariance(values, min(most + near, n - 1))
     small = np.abs(cov[1:] / cov[0]) < 2 * math.sqrt(math.log10(n) / n)
     # The first lag after which `near` autocorrelations in a row cannot be told from 0.
@@ -117,22 +117,29 @@ def mean_block(trace: Trace, asked_ns: int = 0) -> float:
     """Mean block in rows: what was asked for, or the longest that any of the legs wants.
 
     Raises:
-        ConfigError: it is more than a tenth of the trace.
+        ConfigError: more than a tenth of the trace was asked for, or would be needed.
     """
     n = trace.ts.size
     most = n / LONGEST_SHARE
     if asked_ns:
-        length, whose = asked_ns / trace.step_ns, "latency.block asks for"
-    else:
-        length = max(block_length(values) for values in trace.legs.values())
-        whose = "its autocorrelation wants (Politis & White)"
-    if length > most:
-        raise ConfigError(
-            f"{trace.name} is too short to resample honestly: it has {n} rows, and a mean block of "
-            f"{length:.0f}, which {whose}, is more than a tenth of them; "
-            'latency.model = "recorded" replays them in order'
-        )
-    return length if asked_ns else min(max(length, SHORTEST_BLOCK), most)
+        length = asked_ns / trace.step_ns
+        if length > most:
+            raise _too_short(trace, f"a mean block of {length:.0f}, as latency.block asks for,")
+        return length
+    for leg, values in trace.legs.items():
+        cov = autocovariance(values, math.ceil(most))
+        if cov[-1] > STILL_KNOWN * cov[0]:
+            what = f"{leg} that is still correlated by {cov[-1] / cov[0]:.2f} after {most:.0f} rows"
+            raise _too_short(trace, f"{what}: it drifts, and what it returns to cannot be seen;")
+    wanted = max(block_length(values) for values in trace.legs.values())
+    return min(max(wanted, SHORTEST_BLOCK), most)
+
+
+def _too_short(trace: Trace, what: str) -> ConfigError:
+    return ConfigError(
+        f"{trace.name} is too short to resample honestly: it has {trace.ts.size} rows, and {what} "
+        'a block may be a tenth of them; latency.model = "recorded" replays them in order'
+    )
 
 
 @dataclass(frozen=True, slots=True)

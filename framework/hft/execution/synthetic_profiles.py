@@ -16,7 +16,7 @@ kind of place costs; for your own place, measure (`hft latency fit`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ SHIPPED: dict[str, dict[str, LegShape]] = {
 """Legs of a recipe by profile."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def synthetic_profile(name: str) -> LatencyProfile:
     """One of SHIPPED; the same rows in every process.
 

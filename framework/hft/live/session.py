@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hft import engine, run_folder
-from hft.config import Leg, Series
+from hft.config import PROFILE, Leg, Series
 from hft.durations import parse_ns
 from hft.engine import Outcome
 from hft.environment import environment
@@ -57,8 +57,8 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         engine.core_instruments(plan, [synth.venue]),
         engine.engine_config(plan.recipe),
         core_market(synth, time.time_ns()),
-        _constant(latency.entry or "1ms", "latency.entry"),
-        _constant(latency.response or "1ms", "latency.response"),
+        _constant(latency.entry, "latency.entry"),
+        _constant(latency.response, "latency.response"),
         synth.feed_latency_ns
         if latency.feed == "data"
         else _constant(latency.feed, "latency.feed"),
@@ -146,9 +146,10 @@ def _refuse_replay_only(plan: Plan) -> None:
         raise ConfigError("data.synth.order_by_order: the sim venue's feed is by price level")
 
 
-def _constant(leg: Leg, key: str) -> int:
-    if isinstance(leg, Series):
-        raise ConfigError(f"{key}: the sim venue's wire takes a constant, such as '200us'")
+def _constant(leg: Leg | None, key: str) -> int:
+    if leg is None or leg == PROFILE or isinstance(leg, Series):
+        drawn = ", none drawn from a latency profile" if leg == PROFILE else ""
+        raise ConfigError(f"{key}: the sim venue's wire takes a constant, such as '200us'{drawn}")
     return parse_ns(leg)
 
 
@@ -172,6 +173,6 @@ def describe(plan: Plan) -> dict[str, Any]:
         "venue": synth.venue,
         "symbols": ", ".join(s.name for s in synth.specs()),
         "messages_per_s": synth.messages_per_s,
-        "entry": plan.recipe.latency.entry or "1ms",
-        "response": plan.recipe.latency.response or "1ms",
+        "entry": plan.recipe.latency.entry,
+        "response": plan.recipe.latency.response,
     }
