@@ -25,28 +25,37 @@ class Taken:
     """What is missing of one level because we took it."""
 
     lots: float
-    """Comes back by itself."""
+    """Comes back by itself, from `ts` on."""
     kept: float
     """Stays away."""
     ts: int
+    half_life: int
     printed: int = 0
     """Traded here, and not yet shown by a row of the level."""
     printed_ts: int = NEVER
 
-    @property
-    def missing(self) -> float:
-        return self.lots + self.kept
+    def healing(self, ts: int) -> float:
+        """What is left of `lots`; less than half a lot is nothing."""
+        if not self.half_life:
+            return self.lots
+        left = self.lots * 2.0 ** (-(ts - self.ts) / self.half_life)
+        return left if left >= 0.5 else 0.0
 
-    def heal(self, ts: int, half_life: int) -> None:
-        if half_life:
-            left = self.lots * 2.0 ** (-(ts - self.ts) / half_life)
-            self.lots, self.ts = left if left >= 0.5 else 0.0, ts
+    def missing(self, ts: int) -> float:
+        return self.healing(ts) + self.kept
 
-    def shrink_to(self, missing: float) -> None:
+    def shrink_to(self, missing: float, ts: int) -> None:
         """Both parts in proportion; never grows."""
-        if missing < self.missing:
-            share = missing / self.missing
-            self.lots, self.kept = self.lots * share, self.kept * share
+        before = self.missing(ts)
+        if missing < before:
+            share = missing / before
+            self.lots, self.kept, self.ts = self.healing(ts) * share, self.kept * share, ts
+
+    def add(self, lots: int, ts: int, *, heals: bool) -> None:
+        if heals:
+            self.lots, self.ts = self.healing(ts) + lots, ts
+        else:
+            self.kept += lots
 
     def explain(self, shrunk: int, ts: int) -> int:
         """How much of a shrink is what traded; later rows explain it once."""
@@ -67,8 +76,7 @@ class Footprint:
         record = self.taken.get(key)
         if record is None:
             return None
-        record.heal(ts, self.rules.refill_half_life)
-        if not record.missing:
+        if not record.missing(ts):
             del self.taken[key]
             return None
         return record
@@ -79,17 +87,15 @@ class Footprint:
         if record is None:
             return 0.0
         fresh = ts - record.printed_ts <= GUARD_NS
-        return record.missing + (record.printed if fresh else 0)
+        return record.missing(ts) + (record.printed if fresh else 0)
 
     def take(self, key: Key, lots: int, ts: int) -> None:
-        record = self.at(key, ts) or self.taken.setdefault(key, Taken(0.0, 0.0, ts))
+        empty = Taken(0.0, 0.0, ts, self.rules.refill_half_life)
+        record = self.at(key, ts) or self.taken.setdefault(key, empty)
         side, price = key
         stream = of_instrument(Stream.REFILL, self.number)
         draw = draw_uniform(self.rules.seed, stream, ts, price * side)
-        if draw < self.rules.refill_probability:
-            record.lots += lots
-        else:
-            record.kept += lots
+        record.add(lots, ts, heals=draw < self.rules.refill_probability)
 
     def prints(self, key: Key, lots: int, ts: int) -> None:
         record = self.at(key, ts)
@@ -106,8 +112,8 @@ class Footprint:
             return
         told = record.explain(before - after, ts)
         if after < before:
-            record.shrink_to(before - told)
-            record.shrink_to(record.missing * after / (before - told))
+            record.shrink_to(before - told, ts)
+            record.shrink_to(record.missing(ts) * after / (before - told), ts)
 
     def forget_gone(self, book: dict[int, dict[int, int]]) -> None:
         self.taken = {k: v for k, v in self.taken.items() if book[k[0]].get(k[1], 0)}

@@ -159,17 +159,19 @@ class NaiveOrders(Naive):
         level = [q for q in x.orders.values() if (q.side, q.price) == key]
         there, before_it = (sum(q.lots for q in qs) for qs in (level, ahead_of(r, level)))
         if traded:
-            record.shrink_to(there - lots)
+            record.shrink_to(there - lots, self.ts)
             return
         told = record.explain(lots - back, self.ts)
         if told:
-            record.shrink_to(there - told)
+            record.shrink_to(there - told, self.ts)
         had, has = r.lots - told, r.lots - lots + back
+        missing = record.missing(self.ts)
         if x.rules.matching == "pro_rata":
-            record.shrink_to(record.missing * (there - lots + back) / max(there - told, 1))
-            return
-        ours = min(max(record.missing - before_it, 0.0), had)
-        record.shrink_to(record.missing - (ours - min(ours, has)))
+            missing *= (there - lots + back) / max(there - told, 1)
+        else:
+            ours = min(max(missing - before_it, 0.0), had)
+            missing -= ours - min(ours, has)
+        record.shrink_to(missing, self.ts)
 
     def show(self, x: OrderListing) -> None:
         """The levels as they are now; of one that goes, nothing is missing."""
@@ -211,11 +213,12 @@ class NaiveOrders(Naive):
         side, price = (met.side, met.price) if met else (side, int(row["price"]))
         if x.trading == OPEN:
             got = self.share(x, met, side, price, qty, ts, n)
-            self.spill(x, side, price, max(qty - got, 0), ts)
+            if met:
+                self.spill(x, side, price, max(qty - got, 0), ts)
         if changes:
             self.reduce(x, number, qty, traded=True)
-        else:
-            x.footprint.prints((side, price), qty, ts)
+        elif met:
+            x.footprint.prints((side, price), min(qty, met.lots), ts)
 
     def share(
         self,
