@@ -15,6 +15,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from hft.config import Recipe, explain, load_recipe, set_key, set_value, to_recipe
+from hft.durations import parse_ns
 from hft.errors import ConfigError, HftError, StrategyError
 from hft.execution.latency import resolve
 from hft.feeds import Feed, open_feeds
@@ -99,6 +100,7 @@ def assemble(
     params = _params(cls, resolved)
     sources = _sources(cls, home, params)
     _refuse_blind(cls, sources, feeds)
+    _refuse_footprint(resolved, feeds)
     return Plan(cls, file, resolved, feeds, params, sources)
 
 
@@ -125,6 +127,31 @@ def _refuse_blind(cls: type[Strategy], sources: list[SourcePlan], feeds: list[Fe
             raise ConfigError(
                 f"{needs[need]} needs {TOLD[need]} ({need}); the data of {feed.spec.name} give "
                 f"{', '.join(sorted(feed.gives)) or 'neither levels nor trades'}"
+            )
+
+
+def _refuse_footprint(recipe: Recipe, feeds: list[Feed]) -> None:
+    """Models of our own trading that a feed cannot bear, or that admit free money."""
+    from hft.execution.impact import Kernel
+
+    for feed in feeds:
+        key = f"venues.{feed.spec.venue}" if feed.spec.venue in recipe.venues else "venue"
+        facts = recipe.venues.get(feed.spec.venue, recipe.venue)
+        try:
+            Kernel.of_config(facts.impact)
+        except ConfigError as error:
+            raise ConfigError(f"{key}.impact: {error}") from error
+        if parse_ns(facts.participation_window) == 0:
+            raise ConfigError(f"{key}.participation_window is 0: expected a length of time")
+        if facts.slippage.model != "none" and facts.depth != "touch":
+            raise ConfigError(
+                f"{key}.slippage.model is {facts.slippage.model!r}: it stands for depth that is "
+                f'not told, expected {key}.depth = "touch" with it'
+            )
+        if facts.fade > 0 and "L3" in feed.gives:
+            raise ConfigError(
+                f"{key}.fade is {facts.fade}, but {feed.spec.name} tells every order, and an order "
+                "that is there is there; leave it out, or set data.as_levels"
             )
 
 

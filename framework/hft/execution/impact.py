@@ -47,8 +47,8 @@ class Kernel:
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.half_lives_ns):
             raise ConfigError(
-                f"a kernel of {len(self.weights)} weights and {len(self.half_lives_ns)} half-lives: "
-                "as many are wanted"
+                f"a kernel has {len(self.weights)} weights and {len(self.half_lives_ns)} "
+                "half-lives: as many are wanted"
             )
         for k, (weight, half_life) in enumerate(zip(self.weights, self.half_lives_ns, strict=True)):
             if not (weight >= 0 and math.isfinite(weight)):
@@ -92,7 +92,7 @@ class Kernel:
         return _kernel(g0 * weights, t0_s * scales, 0.0)
 
     @classmethod
-    def from_samples(cls, times_s: Sequence[float], values: Sequence[float], n: int = 64) -> Kernel:
+    def from_samples(cls, times_s: Sequence[float], values: Sequence[float], n: int = 32) -> Kernel:
         """The nearest sum of decays, and a part that stays, to a sampled kernel.
 
         Args:
@@ -109,8 +109,8 @@ class Kernel:
         scales, weights, permanent, miss = _fit(times, wanted, scales, relative=False)
         if miss > 0.1 * wanted[0]:
             raise ConfigError(
-                f"no sum of exponential decays comes nearer than {miss:.3g} to a kernel that begins "
-                f"with {wanted[0]:.3g} ticks a lot, and others are not charged"
+                f"no sum of exponential decays comes nearer than {miss:.3g} to a kernel that "
+                f"begins with {wanted[0]:.3g} ticks a lot, and others are not charged"
             )
         return _kernel(weights, scales, permanent)
 
