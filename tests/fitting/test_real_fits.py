@@ -1,4 +1,4 @@
-"""What real files say, printed (`pytest -s`): figures differ by file, so only their sense is tested."""
+"""What real files say, printed with `pytest -s`; only the sense of it is tested."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def of_draws(value: float, draws: Float) -> Estimate:
     return Estimate(value, float(low), float(high))
 
 
-def block_of(ts: Int, what: str) -> Int:
+def block_of(ts: Int, what: str, shortest_ns: int = 0) -> Int:
     """Block of each observation, (n,), numbered without gaps: equal spans, empty ones left out.
 
     A night or a break counts as a minute.
@@ -57,15 +57,17 @@ def block_of(ts: Int, what: str) -> Int:
     Args:
         ts: in order, (n,) [ns].
         what: observations, for the message.
+        shortest_ns: of a span, where observations reach over some time.
 
     Raises:
         DataError: they lie in fewer than 8 spans, so that no interval could be given.
     """
     passed = np.append(0, np.cumsum(np.clip(np.diff(ts), 0, LONGEST_GAP_NS)))
-    found, block = np.unique(passed // (int(passed[-1]) // BLOCKS + 1), return_inverse=True)
+    span_ns = max(int(passed[-1]) // BLOCKS + 1, shortest_ns)
+    found, block = np.unique(passed // span_ns, return_inverse=True)
     if len(found) < FEWEST_BLOCKS:
         raise DataError(
-            f"{len(ts):,} {what} in {len(found)} of {BLOCKS} equal spans of time: too few for an "
+            f"{len(ts):,} {what} in {len(found)} spans of {span_ns / 1e9:.3g} s: too few for an "
             f"interval, want at least {FEWEST_BLOCKS} spans; give more data"
         )
     return block.astype(np.int64)

@@ -4,6 +4,9 @@ Changes of the mid on a grid are regressed on the changes of sums of signed volu
 half-lives in a geometric row, weights >= 0 (non-negative least squares), plus a part that stays.
 Such a kernel starts at once and falls convexly, which is what keeps it from paying round trips.
 
+Moves over 1, 10 and 100 steps of the grid are looked at together, each as important as the others:
+moves of one step alone say little of what stays.
+
 What a sweep moves the mid by merely walking the displayed levels is taken out before, healing with
 the refill's half-life: a replay charges that by the walk itself, and would charge it twice.
 """
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.errors import DataError
-from hft.fitting.blocks import Estimate, block_of, of_draws, sums, weights
+from hft.fitting.blocks import Estimate, block_of, of_draws, weights
 from hft.fitting.refill import LEVELS, STEP_NS, RefillFit, fit_depth
 from hft.fitting.tape import Source, Tape, Tell, read_tape
 
@@ -30,6 +33,9 @@ HALF_LIVES_S = (0.2, 1.0, 5.0, 25.0)
 DEFAULT_HEAL_S = 1.0
 FEWEST_SWEEPS = 100
 LAGS_S = np.geomspace(0.01, 60, 40)
+HORIZONS = (1, 10, 100)
+"""Steps of the grid that a move is taken over, as far as a 30th of the data's time."""
+WINDOWS = 30
 OFI_WINDOW_NS = 10_000_000_000
 
 
@@ -120,18 +126,14 @@ def fit_prices(
     refill = None if heal_s else _refill(tape, source)
     heal = heal_s or (refill.half_life_s.value if refill else DEFAULT_HEAL_S)
     columns = _decayed(tape, np.ascontiguousarray(tape.grid["ts"]), half_lives_s)
-    moves = np.diff(tape.grid["mid2"]) / 2
+    mid = tape.grid["mid2"] / 2
     walk = _walk(tape, np.ascontiguousarray(tape.grid["ts"]), heal * 1e9)
-    next_to = np.diff(tape.grid["ts"]) == tape.step_ns
-    x, y = np.diff(columns, axis=0)[next_to], (moves - np.diff(walk))[next_to]
-    block = block_of(tape.grid["ts"][1:][next_to], "points of the grid")
-    values, draws, slope = _solve(x, y, block)
+    values, draws, slope = _solve(_products(tape, columns, mid, walk))
     lags = np.array(LAGS_S)
     lots = tape.sweeps["lots"].sum()
     curves = np.array([_kernel(lags, half_lives_s, draw) for draw in draws])
     at_once = of_draws(float(values.sum()), draws.sum(axis=1))
     estimates = [of_draws(float(v), d) for v, d in zip(values, draws.T, strict=True)]
-    whole = moves[next_to]
     return ImpactFit(
         source,
         tape.step_ns,
@@ -143,7 +145,7 @@ def fit_prices(
         heal,
         refill is not None,
         float(tape.sweeps["walked"].sum() / 2 / lots),
-        1 - float(np.var(y - x @ values) / max(np.var(whole), 1e-300)),
+        _explained(tape, mid, columns @ values + walk),
         lags,
         _response(tape, _mid_at(tape)),
         np.array(
@@ -169,7 +171,7 @@ def _untold(slope: Estimate) -> tuple[str, ...]:
     if slope.low > 0:
         return ()
     return (
-        "beyond the levels that sweeps walk, the mid's moves on the lots traded within a step have "
+        "beyond the levels that sweeps walk, moves of the mid on the lots traded meanwhile have "
         f"the slope {slope.text()} ticks a lot, which may be nothing",
     )
 
@@ -200,20 +202,50 @@ def _walk(tape: Tape, at: Int, heal_ns: float) -> Float:
     return np.asarray(_core.decayed_sum(at, ts, moved, heal_ns))
 
 
-def _solve(x: Float, y: Float, block: Int) -> tuple[Float, Float, Estimate]:
-    """Weights >= 0 of all blocks, (k,), and of each resample, (400, k), from sums of products.
+def _products(tape: Tape, columns: Float, mid: Float, walk: Float) -> Float:
+    """Sums by block of X'X and X'y over moves of every horizon, (blocks, k * k + k)."""
+    ts = tape.grid["ts"]
+    horizons = [h for h in HORIZONS if h == 1 or h * WINDOWS <= len(ts)]
+    block = block_of(ts, "points of the grid", 2 * horizons[-1] * tape.step_ns)
+    total = np.zeros((int(block[-1]) + 1, columns.shape[1] * (columns.shape[1] + 1)))
+    for steps in horizons:
+        whole = ts[steps:] - ts[:-steps] == steps * tape.step_ns
+        moved, x, walked = ((path[steps:] - path[:-steps])[whole] for path in (mid, columns, walk))
+        if not len(moved) or not moved.any():
+            continue
+        y = (moved - walked) / moved.std()
+        x = x / moved.std()
+        products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+        parts = np.column_stack([products, x * y[:, None]])
+        for k, part in enumerate(parts.T):
+            total[:, k] += np.bincount(block[steps:][whole], part, len(total))
+    return total
 
-    Also the slope of y on the last column alone, which may have either sign.
+
+def _explained(tape: Tape, mid: Float, path: Float) -> float:
+    """Share of the variance of the mid's moves over a step that are those of a path."""
+    next_to = np.diff(tape.grid["ts"]) == tape.step_ns
+    moved, told = np.diff(mid)[next_to], np.diff(path)[next_to]
+    return 1 - float(np.var(moved - told) / max(np.var(moved), 1e-300))
+
+
+def _solve(by_block: Float) -> tuple[Float, Float, Estimate]:
+    """Weights >= 0 of all blocks, (k,), and of each resample, (400, k).
+
+    Also the slope on the last column alone, which may have either sign.
     """
-    scale = np.sqrt((x * x).sum(axis=0))
-    scale[scale == 0] = 1.0
-    x = x / scale
-    k = x.shape[1]
-    products = np.column_stack([x[:, i] * x[:, j] for i in range(k) for j in range(k)])
-    by_block = np.column_stack([sums(block, products), sums(block, x * y[:, None])])
     drawn = np.vstack([np.ones(len(by_block)), weights(len(by_block))]) @ by_block
-    found = np.array([_least(row[: k * k].reshape(k, k), row[k * k :]) for row in drawn]) / scale
-    slopes = drawn[:, -1] / np.maximum(drawn[:, k * k - 1], 1e-300) / scale[-1]
+    k = round((np.sqrt(1 + 4 * by_block.shape[1]) - 1) / 2)
+    scale = np.sqrt(np.diagonal(drawn[0, : k * k].reshape(k, k))).copy()
+    scale[scale == 0] = 1.0
+    found = np.array(
+        [
+            _least(row[: k * k].reshape(k, k) / np.outer(scale, scale), row[k * k :] / scale)
+            for row in drawn
+        ]
+    )
+    found = found / scale
+    slopes = drawn[:, -1] / np.maximum(drawn[:, k * k - 1], 1e-300)
     return found[0], found[1:], of_draws(float(slopes[0]), slopes[1:])
 
 

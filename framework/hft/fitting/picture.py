@@ -120,7 +120,7 @@ def draw_impact(fit: ImpactFit) -> bytes:
     left.legend(loc="best", frameon=False)
     kernel, walk = fit.modelled
     right.plot(fit.lags_s, fit.response, "o-", color=SEEN, ms=3, lw=1.5, label="seen")
-    right.plot(fit.lags_s, kernel + walk, color=FITTED, lw=2, label="kernel and walk, same trades")
+    right.plot(fit.lags_s, kernel + walk, color=FITTED, lw=3, label="kernel and walk, same trades")
     right.plot(
         fit.lags_s, walk, color=OTHER, lw=1.5, label=f"walk alone, heals in {fit.heal_s:.3g} s"
     )
