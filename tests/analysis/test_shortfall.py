@@ -267,3 +267,20 @@ def test_without_mids_there_is_no_shortfall(three_fills: RunData) -> None:
 def test_columns_of_the_file_are_named_after_stamps() -> None:
     assert MIDS[0] == "mid2_cause_event"
     assert len(MIDS) == 8
+
+
+def test_a_live_session_is_looked_up_in_what_it_heard(tmp_path: Path) -> None:
+    from hft.live.session import run_sim
+    from hft.plan import prepare
+
+    strategy = Path(__file__).parents[2] / "strategies" / "quote_at_touch.py"
+    plan = prepare(strategy, "synth", settings={"data.synth.messages_per_s": 5_000.0})
+    run = run_sim(plan, tmp_path, 700_000_000).run
+    assert run.status == "complete"
+    short = of(run)
+    assert short.orders.size > 3
+    assert (short.residual == 0).all()
+    assert short.holds
+    plan = prepare(strategy, "synth", settings={"engine.shortfall": False})
+    (tmp_path / "other").mkdir()
+    assert run_sim(plan, tmp_path / "other", 1).run.mids is None

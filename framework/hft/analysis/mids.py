@@ -2,7 +2,9 @@
 
 Every stamp of an order is looked up in the venue's book: what had happened there by then, whether
 or not we could know it. `as of t` is after all rows with `ts_event` <= t, as an order that arrives
-at t meets the rows of that instant before it.
+at t meets the rows of that instant before it. The rows of a live session are what it heard, on the
+clocks that they bear; there `as of` an arrival is just before it, since the market's rows of that
+instant already tell what our order did.
 """
 
 from __future__ import annotations
@@ -67,12 +69,18 @@ def mids_of(run: RunData, rows_of: RowsOf) -> Mids:
     stamps = np.column_stack([run.orders[name] for name in STAMPS])
     never_ended = stamps[:, -1] == NO_TIME
     stamps[never_ended, -1] = run.ts_end
+    takes_at = run.fills["ts_venue"]
+    if run.kind == "live":
+        # A live market's rows tell what our order did when it came: look just before it.
+        arrive = stamps[:, STAMPS.index("ts_arrive")]
+        arrive[arrive != NO_TIME] -= 1
+        takes_at = takes_at - 1
     mids = Mids(np.full(stamps.shape, NO_PRICE), np.full(len(run.fills), NO_PRICE))
     for instrument in range(len(run.instruments)):
         orders = np.flatnonzero(run.orders["instrument"] == instrument)
         takes = (run.fills["instrument"] == instrument) & (run.fills["maker"] == 0)
         fills = np.flatnonzero(takes)
-        asked = np.concatenate([stamps[orders].ravel(), run.fills["ts_venue"][fills]])
+        asked = np.concatenate([stamps[orders].ravel(), takes_at[fills]])
         if not asked.size:
             continue
         touches = touches_at(rows_of(instrument), asked)

@@ -16,8 +16,10 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hft import engine, run_folder
+from hft.analysis.mids import with_mids
 from hft.config import PROFILE, Leg, Series
 from hft.durations import parse_ns
 from hft.engine import Outcome
@@ -27,6 +29,8 @@ from hft.plan import Plan
 from hft.run_folder import MARKET_FILE
 
 log = logging.getLogger(__name__)
+
+ROWS_AT_ONCE = 1 << 18
 
 
 def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> Outcome:
@@ -93,7 +97,17 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         started_utc=started.isoformat(timespec="seconds"),
         wall_s=time.perf_counter() - began,
     )
+    if plan.recipe.engine.shortfall and status != "failed":
+        run = with_mids(run, lambda instrument: _rows_of(folder, instrument))
     return Outcome(run, np.zeros(0, np.uint8), strategy)
+
+
+def _rows_of(folder: Path, instrument: int) -> Iterator[NDArray[Any]]:
+    """What the session heard of one instrument."""
+    rows = run_folder.read_market(folder)
+    for at in range(0, len(rows), ROWS_AT_ONCE):
+        part = rows[at : at + ROWS_AT_ONCE]
+        yield part[part["instrument"] == instrument]
 
 
 @contextmanager
