@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from made_up_runs import T0, S, sample_row
@@ -11,6 +13,7 @@ from hft.analysis.cost_checks import cost_checks
 from hft.analysis.cost_laws import AlmgrenChriss, almgren_2005, square_root
 from hft.analysis.figures import figures_of
 from hft.analysis.run_data import RunData
+from hft.analysis.shortfall import shortfalls
 from hft.errors import ConfigError
 
 PAPER = AlmgrenChriss(sigma=0.95, epsilon=0.0625, eta=2.5e-6, gamma=2.5e-7)
@@ -77,6 +80,10 @@ def test_almgren_2005_by_hand() -> None:
     assert much == pytest.approx(2 * (0.0157 * 4 + 0.142 * 0.2**0.6))
 
 
+def checks(run: RunData) -> list[dict[str, Any]]:
+    return cost_checks(run, shortfalls(run))
+
+
 @pytest.fixture
 def traded(three_fills: RunData) -> RunData:
     """Mids of the samples 1000.5, 1000.5, 1003.5, 999.5, 990: squares 0, 9, 16, 90.25."""
@@ -86,7 +93,7 @@ def traded(three_fills: RunData) -> RunData:
 
 
 def test_a_taker_beside_the_square_root_law(traded: RunData) -> None:
-    (check,) = cost_checks(traded)
+    (check,) = checks(traded)
     # Order 3 took one lot: spread -0.5, walk +1, half a tick of 1e-4 each... and nothing charged.
     expected = 1e-4 * np.sqrt(115.25) * np.sqrt(1 / 400)
     assert (check["law"], check["of"], check["n"]) == ("square root", "takers", 1)
@@ -95,7 +102,7 @@ def test_a_taker_beside_the_square_root_law(traded: RunData) -> None:
     assert check["ratio"] == pytest.approx(0.5e-4 / expected)
     assert (check["in_band"], check["flagged"]) == (1.0, False)
     traded.fills["impact"][2] = 1_000_000
-    (check,) = cost_checks(traded)
+    (check,) = checks(traded)
     assert (check["in_band"], check["flagged"]) == (0.0, True)
     table = execution_tables.cost_checks(figures_of(traded))
     assert table.rows[0][-1] == "outside"
@@ -103,7 +110,7 @@ def test_a_taker_beside_the_square_root_law(traded: RunData) -> None:
 
 def test_parents_are_set_beside_all_three(traded: RunData) -> None:
     traded.orders["parent"][1:3] = 1
-    laws = {check["law"]: check for check in cost_checks(traded)}
+    laws = {check["law"]: check for check in checks(traded)}
     assert list(laws) == ["square root", "Almgren et al. 2005", "Almgren-Chriss"]
     assert {check["of"] for check in laws.values()} == {"parents"}
     # Sold at 1004 and 999, two lots against the first child's 1003: it cost 2003 less 2006.
@@ -120,14 +127,14 @@ def test_parents_are_set_beside_all_three(traded: RunData) -> None:
 
 def test_a_run_that_cannot_tell_is_not_asked(traded: RunData) -> None:
     traded.traded_lots = [0]
-    assert cost_checks(traded) == []
+    assert checks(traded) == []
     traded.traded_lots = []
-    assert cost_checks(traded) == []
+    assert checks(traded) == []
     traded.traded_lots, traded.mids = [400], None
-    assert cost_checks(traded) == []
+    assert checks(traded) == []
 
 
 def test_a_still_market_has_no_law(traded: RunData) -> None:
     rows = [sample_row(ts=T0 + k * S, bid=1000, ask=1001) for k in range(5)]
     traded.samples = np.concatenate(rows)
-    assert cost_checks(traded) == []
+    assert checks(traded) == []

@@ -21,7 +21,7 @@ from hft.analysis.figures import by_currency, figures_of
 from hft.analysis.mids import MIDS
 from hft.analysis.records import NO_PRICE, NO_TIME
 from hft.analysis.run_data import InstrumentFacts, RunData
-from hft.analysis.shortfall import STAGES, Shortfall, parents_of, shortfall
+from hft.analysis.shortfall import STAGES, Shortfall, parents_of, shortfall, shortfalls
 from hft.analysis.shortfall_figures import shortfall_figures
 from hft.types import BUY, SELL, InstrumentSpec, Tif
 
@@ -158,7 +158,7 @@ def test_the_identity_is_exact_on_what_ships(name: str) -> None:
     short = of(run)
     assert short.orders.size > 20
     assert (short.residual == 0).all()
-    (account,) = shortfall_figures(run, by_currency(run))
+    (account,) = shortfall_figures(shortfalls(run), by_currency(run))
     total = account["all"]["total"]["money"]
     assert total == pytest.approx(sum(account["all"][stage]["money"] for stage in STAGES))
 
@@ -240,7 +240,7 @@ def test_a_parent_adds_the_way_to_its_children() -> None:
 
 
 def test_basis_points_over_orders_by_hand(three_fills: RunData) -> None:
-    (account,) = shortfall_figures(three_fills, by_currency(three_fills))
+    (account,) = shortfall_figures(shortfalls(three_fills), by_currency(three_fills))
     assert (account["orders"], account["filled_orders"], account["residual_e9"]) == (4, 3, 0)
     network = account["all"]["network"]
     # Lots of 0.001 at ticks of 0.1: orders ask for 2 at 999.5, 3 at 1003, 1 at 1000, 4 at 1000.

@@ -9,7 +9,7 @@ there sigma and V are scaled to 24 hours, and only parents that took time are as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from hft.analysis.cost_laws import BAND, AlmgrenChriss, almgren_2005, square_roo
 from hft.analysis.pnl import Float, Int
 from hft.analysis.records import NO_PRICE
 from hft.analysis.run_data import RunData
-from hft.analysis.shortfall import Shortfall, notional, parents_of, shortfall
+from hft.analysis.shortfall import Shortfall, notional, parents_of
 from hft.analysis.trading import ratio
 from hft.analysis.units import MONEY_PER_UNIT, NS_PER_S
 
@@ -49,11 +49,11 @@ class _Paid:
     days: Float
 
 
-def cost_checks(run: RunData) -> list[Figures]:
+def cost_checks(run: RunData, by_instrument: Sequence[Shortfall | None]) -> list[Figures]:
     """Simulated costs against the laws, for each instrument whose run can tell sigma and V."""
     checks = []
     for instrument, facts in enumerate(run.instruments):
-        short, market = shortfall(run, instrument), _market(run, instrument)
+        short, market = by_instrument[instrument], _market(run, instrument)
         if short is None or market is None:
             continue
         # What a tick of one lot is worth, an inverse contract's at the last mid.

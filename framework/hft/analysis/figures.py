@@ -33,6 +33,7 @@ from hft.analysis.equity import equity_path
 from hft.analysis.execution import model_server, strains
 from hft.analysis.footprint import COUNTED, footprint
 from hft.analysis.run_data import RunData
+from hft.analysis.shortfall import shortfalls
 from hft.analysis.shortfall_figures import shortfall_figures
 from hft.analysis.units import MONEY_PER_UNIT, NS_PER_S
 
@@ -47,7 +48,8 @@ def figures_of(run: RunData) -> Figures:
         _accounts(run),
         [_instrument(run, i) for i in range(len(run.instruments))],
     )
-    short = shortfall_figures(run, by_currency(run))
+    by_instrument = shortfalls(run)
+    short = shortfall_figures(by_instrument, by_currency(run))
     return {
         "version": VERSION,
         "run": _about(run),
@@ -65,7 +67,7 @@ def figures_of(run: RunData) -> Figures:
         "model_server": model_server(run),
         "footprint": footprint(run),
         "venue_limits": {name: int(run.counters.get(name, 0)) for name in COUNTED},
-        "cost_checks": cost_checks(run),
+        "cost_checks": cost_checks(run, by_instrument),
         "stages_s": dict(run.stages_s),
         "counters": dict(run.counters),
         "environment": run.environment,

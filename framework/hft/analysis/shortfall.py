@@ -115,6 +115,11 @@ class Parents(NamedTuple):
     notional: Float
 
 
+def shortfalls(run: RunData) -> list[Shortfall | None]:
+    """Every instrument's."""
+    return [shortfall(run, instrument) for instrument in range(len(run.instruments))]
+
+
 def shortfall(run: RunData, instrument: int) -> Shortfall | None:
     """One instrument's shortfall; None where the run's mids were not looked up."""
     if run.mids is None:

@@ -8,28 +8,30 @@ counted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hft.analysis.pnl import Float, Int
-from hft.analysis.run_data import RunData
-from hft.analysis.shortfall import STAGES, Shortfall, notional, parents_of, shortfall
+from hft.analysis.shortfall import STAGES, Shortfall, notional, parents_of
 from hft.analysis.units import MONEY_PER_UNIT
 
 Figures = dict[str, Any]
 
 
-def shortfall_figures(run: RunData, groups: dict[str, list[int]]) -> list[Figures]:
+def shortfall_figures(
+    by_instrument: Sequence[Shortfall | None], groups: dict[str, list[int]]
+) -> list[Figures]:
     """One account a settlement currency; empty where the run's mids were not looked up.
 
     Args:
-        run: a run.
+        by_instrument: of a run.
         groups: instrument ids by currency.
     """
     accounts = []
     for currency, group in groups.items():
-        shorts = [short for i in group if (short := shortfall(run, i)) is not None]
+        shorts = [short for i in group if (short := by_instrument[i]) is not None]
         if any(short.orders.size for short in shorts):
             accounts.append({"currency": currency, **_account(shorts)})
     return accounts
