@@ -160,6 +160,7 @@ class NaiveOrders(Naive):
         there, before_it = (sum(q.lots for q in qs) for qs in (level, ahead_of(r, level)))
         if traded:
             record.shrink_to(there - lots, self.ts)
+            record.printed = 0
             return
         told = record.explain(lots - back, self.ts)
         if told:
@@ -218,7 +219,7 @@ class NaiveOrders(Naive):
         if changes:
             self.reduce(x, number, qty, traded=True)
         elif met:
-            x.footprint.prints((side, price), min(qty, met.lots), ts)
+            x.footprint.prints((side, price), qty, ts)
 
     def share(
         self,
