@@ -18,7 +18,11 @@ COMMANDS = {
     "report": ("hft.cli.report:report", "Show the figures of a run, or the life of one order."),
     "compare": ("hft.cli.compare:compare", "Two runs side by side."),
     "fit": ("hft.cli.fit:fit", "Estimate what the execution models need, from market data."),
-    "latency": ("hft.cli.latency:latency", "Show latency profiles, and make them from runs and logs."),
+    "latency": (
+        "hft.cli.latency:latency",
+        "Show latency profiles, and make them from runs and logs.",
+    ),
+    "score": ("hft.cli.score:score", "Compare execution models with what really happened."),
     "data": ("hft.cli.data:data", "Import, check, describe and synthesize market data."),
     "new": ("hft.cli.new:new", "Lay out a project of your own."),
 }

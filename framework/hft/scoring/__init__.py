@@ -1,0 +1,1 @@
+"""Queue models against what really happened to real orders."""

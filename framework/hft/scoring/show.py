@@ -1,0 +1,158 @@
+"""Scores in a terminal, as JSON, and as a picture."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hft.scoring.queues import Score
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hft.scoring.ghosts import Options
+    from hft.scoring.statistics import Figures
+
+TITLES = {
+    "order": "real orders, each to its own end",
+    "place": "places, as if every order had stayed to the horizon",
+    "removed": "real orders, their own executions not printed",
+}
+HEAD = (
+    "model",
+    "n",
+    "Brier, 1e-3",
+    "behind the best, 1e-3",
+    "skill",
+    "bias, %",
+    "time error, s",
+    "90 %, s",
+)
+SHOWN = ("power1", "power2", "power3", "log1", "log2", "risk_averse")
+COLOURS = ("#8a8f98", "#2f8f5b", "#1f5fa8", "#c58a1d", "#7a4fa3", "#c8452d")
+
+
+def lines_of(figures: list[Figures]) -> list[tuple[str, ...]]:
+    """Cells of a table, the best model first and `exact` last."""
+    ordered = sorted(figures, key=lambda f: (f.model == "exact", f.brier.value))
+    return [
+        (
+            f.model,
+            "" if f.n is None else f"{f.n:.2f}",
+            f.brier.text(1e3),
+            "" if f.model == "exact" else f.behind_best.text(1e3),
+            f"{f.skill.value:.4f}",
+            f.bias.text(100),
+            f.time_error_s.text(digits=3),
+            "" if math.isnan(f.time_error_p90_s) else f"{f.time_error_p90_s:.2f}",
+        )
+        for f in ordered
+    ]
+
+
+def about(score: Score) -> str:
+    """What was scored, in words."""
+    cancels = score.cancels_n.text() if score.cancels_n else "too few cancels"
+    ends = ", ".join(f"{end} {count:,}" for end, count in score.ends.items() if count)
+    return (
+        f"{score.name}: {score.candidates:,} orders came to rest; n fitted on {score.fitted_on:,}, "
+        f"{score.scored:,} later ones scored, in {score.blocks} blocks of {score.block_s / 60:g} "
+        f"min; {score.filled:.1%} filled, {score.place_filled:.1%} of places reached; "
+        f"{score.queued:.1%} had somebody before them. Ends: {ends}. Fates that first in, first "
+        f"out does not explain: {score.wrong_exact:,}. n of power3 by where cancels stood: "
+        f"{cancels}."
+    )
+
+
+def show_score(score: Score, console: Console) -> None:
+    """The tables of one instrument."""
+    from rich.table import Table
+
+    console.print(about(score))
+    for window, title in TITLES.items():
+        table = Table(*HEAD, title=f"{score.name}: {title}")
+        for line in lines_of(getattr(score, window)):
+            table.add_row(*line)
+        console.print(table)
+    table = Table("model", "said", "orders", "mean said, %", "filled, %", title="Reliability")
+    for figures in (score.best(), *(f for f in score.order if f.model == "risk_averse")):
+        for each in figures.reliability:
+            low = min(int(each.predicted * 10), 9) / 10
+            table.add_row(
+                figures.model,
+                f"{low:.1f} to {low + 0.1:.1f}",
+                f"{each.orders:,}",
+                f"{100 * each.predicted:.1f}",
+                each.realised.text(100, 1),
+            )
+    console.print(table)
+
+
+def markdown(score: Score) -> str:
+    """The tables of one instrument, for a page."""
+    parts = [about(score)]
+    for window, title in TITLES.items():
+        rows = [HEAD, ("---",) * len(HEAD), *lines_of(getattr(score, window))]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        parts.append(f"{score.name}: {title}\n\n{table}")
+    return "\n\n".join(parts) + "\n"
+
+
+def write(scores: list[Score], options: Options, folder: Path) -> list[Path]:
+    """`queue-score.json`, `.md` and `.png` in a folder that is made if it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = {name: getattr(options, name) for name in options.__slots__}
+    told = {"options": fields, "scores": [score.to_dict() for score in scores]}
+    contents = {
+        "json": msgspec.json.format(msgspec.json.encode(told), indent=1),
+        "md": "\n".join(markdown(score) for score in scores).encode(),
+        "png": draw(scores),
+    }
+    paths = []
+    for ending, content in contents.items():
+        paths.append(folder / f"queue-score.{ending}")
+        paths[-1].write_bytes(content)
+    return paths
+
+
+def draw(scores: list[Score]) -> bytes:
+    """Reliability of the models, a row an instrument: real orders, and places."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    height = 4.4 * len(scores) + 0.4
+    figure = Figure(figsize=(11.0, height), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(scores), 2, squeeze=False)
+    for score, pair in zip(scores, axes, strict=True):
+        for window, each in zip(("order", "place"), pair, strict=True):
+            _draw_reliability(each, score, window)
+    figure.suptitle("Of orders that a model gave a probability, how many were filled?", fontsize=12)
+    out = io.BytesIO()
+    # Without the version of the library the same scores are the same file.
+    figure.savefig(out, format="png", metadata={"Software": None})
+    return out.getvalue()
+
+
+def _draw_reliability(axes: Any, score: Score, window: str) -> None:
+    axes.plot([0, 1], [0, 1], color="#8a8f98", lw=1, ls="--")
+    known = {f.model: f for f in getattr(score, window)}
+    for i, (name, colour) in enumerate(zip(SHOWN, COLOURS, strict=True)):
+        bins = [b for b in known[name].reliability if b.orders >= 10]
+        x = [b.predicted + 0.006 * (i - 2.5) for b in bins]  # side by side, or they hide each other
+        y = [b.realised.value for b in bins]
+        error = [[b.realised.value - b.realised.low for b in bins],
+                 [b.realised.high - b.realised.value for b in bins]]  # fmt: skip
+        n = "" if known[name].n is None else f", n = {known[name].n:.2g}"
+        axes.errorbar(x, y, yerr=error, fmt="o-", ms=3, lw=1.2, capsize=2, color=colour,
+                      label=f"{name}{n}")  # fmt: skip
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="said", ylabel="filled")
+    axes.set_title(f"{score.name}: {TITLES[window]}", fontsize=9)
+    axes.grid(visible=True, color="#e4e6ea", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
