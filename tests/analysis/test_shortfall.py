@@ -20,6 +20,7 @@ from hft.analysis import execution_tables, pnl
 from hft.analysis.figures import by_currency, figures_of
 from hft.analysis.mids import MIDS
 from hft.analysis.records import NO_PRICE, NO_TIME
+from hft.analysis.report import Report
 from hft.analysis.run_data import InstrumentFacts, RunData
 from hft.analysis.shortfall import STAGES, Shortfall, parents_of, shortfall, shortfalls
 from hft.analysis.shortfall_figures import shortfall_figures
@@ -284,3 +285,14 @@ def test_a_live_session_is_looked_up_in_what_it_heard(tmp_path: Path) -> None:
     plan = prepare(strategy, "synth", settings={"engine.shortfall": False})
     (tmp_path / "other").mkdir()
     assert run_sim(plan, tmp_path / "other", 1).run.mids is None
+
+
+def test_it_comes_as_a_frame(three_fills: RunData) -> None:
+    report = Report(three_fills)
+    first = report.shortfall.row(0, named=True)
+    assert (first["id"], first["filled_lots"], first["network"]) == (1, 2, 2e-4)
+    assert first["mid"] == pytest.approx(99.95)
+    assert first["total"] == pytest.approx(sum(first[stage] for stage in STAGES))
+    assert len(report.to_pandas("shortfall")) == 4
+    three_fills.mids = None
+    assert Report(three_fills).shortfall.is_empty()

@@ -12,14 +12,15 @@ from hft.analysis import frames, tables
 from hft.analysis.equity import equity_path
 from hft.analysis.figures import Figures, by_currency, figures_of
 from hft.analysis.run_data import RunData, load, save
+from hft.analysis.shortfall_figures import shortfall_frame
 from hft.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     import polars as pl
 
-FrameName = Literal["orders", "fills", "samples", "equity"]
-FRAMES: tuple[FrameName, ...] = ("orders", "fills", "samples", "equity")
+FrameName = Literal["orders", "fills", "samples", "equity", "shortfall"]
+FRAMES: tuple[FrameName, ...] = ("orders", "fills", "samples", "equity", "shortfall")
 
 
 class Report:
@@ -71,8 +72,13 @@ class Report:
         parts = ("ts", "net", "gross", "spread", "inventory", "fees", "funding", "impact")
         return pl.DataFrame({name: getattr(path, name) for name in parts})
 
+    @cached_property
+    def shortfall(self) -> pl.DataFrame:
+        """One row an order: what carrying it out cost, by stage [its settlement currency]."""
+        return shortfall_frame(self.run)
+
     def to_pandas(self, name: FrameName) -> pd.DataFrame:
-        """One of `orders`, `fills`, `samples`, `equity` as a pandas frame."""
+        """One of `orders`, `fills`, `samples`, `equity`, `shortfall` as a pandas frame."""
         if name not in FRAMES:
             raise ConfigError(f"a report has the frames {', '.join(FRAMES)}, not {name!r}")
         frame: Any = getattr(self, name)

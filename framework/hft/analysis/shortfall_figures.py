@@ -9,13 +9,17 @@ counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hft.analysis.pnl import Float, Int
-from hft.analysis.shortfall import STAGES, Shortfall, notional, parents_of
+from hft.analysis.run_data import RunData
+from hft.analysis.shortfall import STAGES, Shortfall, notional, parents_of, shortfalls
 from hft.analysis.units import MONEY_PER_UNIT
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Figures = dict[str, Any]
 
@@ -35,6 +39,32 @@ def shortfall_figures(
         if any(short.orders.size for short in shorts):
             accounts.append({"currency": currency, **_account(shorts)})
     return accounts
+
+
+def shortfall_frame(run: RunData) -> pl.DataFrame:
+    """One row an order that has a mid, in order of submission; none where mids were not looked up.
+
+    Costs are in each instrument's settlement currency, `mid` is m0 [price].
+    """
+    import polars as pl
+
+    frames = []
+    for facts, short in zip(run.instruments, shortfalls(run), strict=True):
+        if short is None:
+            continue
+        costs = {name: part / (2 * MONEY_PER_UNIT) for name, part in short.parts.items()}
+        columns = {
+            "id": short.orders["id"],
+            "instrument": np.full(short.orders.size, facts.name),
+            "side": short.orders["side"],
+            "lots": short.orders["lots"],
+            "filled_lots": short.filled,
+            "mid": short.mid2 * (facts.spec.tick / 2),
+            **costs,
+            "total": short.total / (2 * MONEY_PER_UNIT),
+        }
+        frames.append(pl.DataFrame(columns))
+    return pl.concat(frames).sort("id") if frames else pl.DataFrame()
 
 
 def _account(shorts: list[Shortfall]) -> Figures:
