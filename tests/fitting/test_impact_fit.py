@@ -34,7 +34,7 @@ def test_kernel_of_a_feed_of_levels_is_recovered(
     truth = true_kernel(weights, permanent)
     assert fit.untold == ()
     assert fit.walked == 0
-    assert fit.kernel(LAGS_S) == pytest.approx(truth, abs=0.12 * truth[0])
+    assert fit.kernel().at(LAGS_S * 1e9) == pytest.approx(truth, abs=0.12 * truth[0])
     assert fit.at_once.holds(truth[0])
     # The response of the tape is the kernel's own path: nothing else moved its price.
     lag = np.searchsorted(fit.lags_s, 5.0)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.errors import DataError
+from hft.execution.impact import Kernel
 from hft.fitting.blocks import Estimate, block_of, of_draws, weights
 from hft.fitting.refill import LEVELS, STEP_NS, RefillFit, fit_depth
 from hft.fitting.tape import Source, Tape, Tell, read_tape
@@ -84,12 +85,13 @@ class ImpactFit:
     unsided: int
     untold: tuple[str, ...]
 
-    def kernel(self, lags_s: Float) -> Float:
-        """The fitted kernel [ticks a lot]."""
-        return _kernel(lags_s, self.half_lives_s, self._values())
-
-    def _values(self) -> Float:
-        return np.array([*(w.value for w in self.weights), self.permanent.value])
+    def kernel(self) -> Kernel:
+        """What a replay charges; refused by its own rules if it paid for pushing the price."""
+        return Kernel(
+            tuple(weight.value for weight in self.weights),
+            tuple(round(half_life_s * 1e9) for half_life_s in self.half_lives_s),
+            self.permanent.value,
+        )
 
 
 def fit_impact(
@@ -131,7 +133,7 @@ def fit_prices(
     values, draws, slope = _solve(_products(tape, columns, mid, walk))
     lags = np.array(LAGS_S)
     lots = tape.sweeps["lots"].sum()
-    curves = np.array([_kernel(lags, half_lives_s, draw) for draw in draws])
+    curves = np.array([_curve(lags, half_lives_s, draw) for draw in draws])
     at_once = of_draws(float(values.sum()), draws.sum(axis=1))
     estimates = [of_draws(float(v), d) for v, d in zip(values, draws.T, strict=True)]
     return ImpactFit(
@@ -176,7 +178,7 @@ def _untold(slope: Estimate) -> tuple[str, ...]:
     )
 
 
-def _kernel(lags_s: Float, half_lives_s: tuple[float, ...], values: Float) -> Float:
+def _curve(lags_s: Float, half_lives_s: tuple[float, ...], values: Float) -> Float:
     decays = np.exp2(-lags_s[:, None] / np.array(half_lives_s))
     curve: Float = decays @ values[:-1] + values[-1]
     return curve

@@ -108,7 +108,7 @@ def draw_impact(fit: ImpactFit) -> bytes:
     """The kernel with its band, and the response of mids with what it is made of."""
     figure, (left, right) = _figure(f"How the mid answers signed trades: {fit.source.name}")
     left.fill_between(fit.lags_s, *fit.band, color=FITTED, alpha=0.2, lw=0, label="95 % interval")
-    left.plot(fit.lags_s, fit.kernel(fit.lags_s), color=FITTED, lw=2, label="kernel")
+    left.plot(fit.lags_s, fit.kernel().at(fit.lags_s * 1e9), color=FITTED, lw=2, label="kernel")
     left.axhline(fit.permanent.value, color=FAINT, ls="--", lw=1, label="permanent part")
     left.set(
         xscale="log",

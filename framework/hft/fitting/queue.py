@@ -21,7 +21,7 @@ from hft.fitting.tape import Source, Tell, read_cancels
 Float = NDArray[np.float64]
 Cancels = NDArray[Any]
 
-LOG_N = np.linspace(np.log(1 / 16), np.log(64), 161)
+LOG_N = np.linspace(np.log(1 / 64), np.log(64), 201)
 FEWEST = 50
 NEAR_TICKS = 4
 SIZE_CLASSES = ("small", "middle", "large")

@@ -240,7 +240,7 @@ def _untold(
             f"the half-life, {half_life.value:.3g} s, lies at the end of what was looked at, "
             f"{looked_at[0]:.3g} to {looked_at[-1]:.3g} s"
         )
-    if recovery.high < HALF * modelled:
+    if recovery.high < modelled and recovery.value < HALF * modelled:
         why.append(
             f"the fit would have {modelled:.2g} of a lot traded come back within "
             f"{AFTER_HALF_LIVES:g} half-lives, seen was {recovery.text(2)}"

@@ -80,10 +80,11 @@ def show_impact(fit: ImpactFit, console: Console) -> None:
     table.add_row("walked levels, beside it", f"{fit.walked:.3g}")
     console.print(table)
     how = "fitted to these data" if fit.heal_fitted else "not fitted"
-    console.print(
-        f"walked levels heal in {fit.heal_s:.3g} s ({how}); kernel and walk explain "
-        f"{100 * fit.r2:.2g} % of the mid's moves over {fit.step_ns / 1e9:g} s"
-    )
+    moves = f"the mid's moves over {fit.step_ns / 1e9:g} s"
+    told = f"kernel and walk explain {100 * fit.r2:.2g} % of {moves}"
+    if fit.r2 < 0:
+        told = f"sweeps move the mid less than by the levels shown: they explain nothing of {moves}"
+    console.print(f"walked levels heal in {fit.heal_s:.3g} s ({how}); {told}")
     if fit.ofi:
         ofi = fit.ofi
         console.print(
