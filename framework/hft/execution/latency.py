@@ -134,8 +134,9 @@ def core_legs(latency: LatencyConfig, seed: int, feeds: Sequence[Feed], *, ids: 
     for name, leg in told.items():
         if leg != PROFILE:
             made[name] = None if leg == "data" else told_latency(leg)
-    scale = latency.scale
-    return Legs(**{name: None if leg is None else leg.scaled(scale) for name, leg in made.items()})
+    feed = made.pop("feed")
+    scaled = {name: leg.scaled(latency.scale) for name, leg in made.items()}
+    return Legs(feed=feed and feed.scaled(latency.scale), **scaled)
 
 
 def told_latency(leg: Leg) -> Latency:

@@ -132,7 +132,7 @@ class _Log:
     message: list[str] | None
 
     def kept(self, rows: NDArray[np.bool_]) -> _Log:
-        columns = {}
+        columns: dict[str, Any] = {}
         for field in dataclasses.fields(self):
             values = getattr(self, field.name)
             if isinstance(values, list):

@@ -130,22 +130,22 @@ def _changes(folder: Path, orders: NDArray[Any]) -> list[Columns]:
         update = np.where(kind == RecordKind.UPDATE, np.asarray(journal["a"]) >> 24, 0)
         requests = journal[kind == asked]
         answers = journal[np.isin(update, answered)]
-        mine, theirs = _matched(requests["order"], answers["order"])
-        mine, theirs = requests[mine], answers[theirs]
-        in_order = (theirs["c"] >= mine["ts"]) & (theirs["ts"] >= theirs["c"])
-        mine, theirs = mine[in_order], theirs[in_order]
-        if mine.size:
-            made.append(_change(message, mine, theirs, orders))
+        left, right = _matched(requests["order"], answers["order"])
+        sent, told = requests[left], answers[right]
+        in_order = (told["c"] >= sent["ts"]) & (told["ts"] >= told["c"])
+        if in_order.any():
+            made.append(_change(message, sent[in_order], told[in_order], orders))
     return made
 
 
 def _change(
     message: str, asked: NDArray[Any], answer: NDArray[Any], orders: NDArray[Any]
 ) -> Columns:
-    desk = orders["ts_send"] - orders["ts_decide"]
+    desk: Int = orders["ts_send"] - orders["ts_decide"]
     decided, first = np.unique(orders["ts_decide"], return_index=True)
     at = np.clip(np.searchsorted(decided, asked["ts"]), 0, decided.size - 1)
-    took = np.where(decided[at] == asked["ts"], desk[first][at], int(np.median(desk)))
+    same = decided[at] == asked["ts"]
+    took = np.where(same, desk[first][at], int(np.median(desk)))
     sent = np.minimum(asked["ts"] + took, answer["c"])
     refused = np.isin(answer["a"] >> 24, _REFUSED)
     return {

@@ -150,9 +150,9 @@ def _load(path: Path, modified_ns: int, size: int) -> LatencyProfile:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     profile = checked(LatencyProfile(str(path), facts, frame))
-    whole = {column: pl.Int64 for column in ("ts", *LEGS_NS, *COUNTS)}
-    text = {column: pl.String for column in ("kind", *WORDS)}
-    return LatencyProfile(str(path), facts, profile.frame.select(COLUMNS).cast(whole | text))
+    text = ("kind", *WORDS)
+    kinds = {column: pl.String if column in text else pl.Int64 for column in COLUMNS}
+    return LatencyProfile(str(path), facts, profile.frame.select(COLUMNS).cast(kinds))  # type: ignore[arg-type]
 
 
 def _facts(path: Path, text: bytes | None) -> ProfileFacts:
