@@ -38,6 +38,19 @@ class Book {
   std::int64_t mid2() const noexcept { return two_sided() ? bid() + ask() : kNoPrice; }
   Lots lots_at(int side, Ticks price) const noexcept { return this->side(side).at(price * side); }
 
+  /// Side that rested at a print whose aggressor is not told: the one whose touch it printed at.
+  int passive_side(Ticks price) const noexcept {
+    if (has_ask() && price >= ask()) return SELL;
+    if (has_bid() && price <= bid()) return BUY;
+    return NO_SIDE;
+  }
+  /// The venue's clock at an instant of ours, if messages still take as long as the last packet.
+  Ts venue_time(Ts now) const noexcept {
+    return ts_event == kNoTime ? now : ts_event + (now - ts_recv);
+  }
+
+  /// The levels follow from orders.
+  bool tells_orders() const noexcept { return leader_ || orders_; }
   /// The orders behind the levels; null on a feed of levels, and of a book that only follows.
   const OrderBook* orders() const noexcept {
     return leader_ ? (reader_ == 0 ? &leader_->orders : nullptr) : orders_ ? &*orders_ : nullptr;
@@ -138,11 +151,11 @@ class Book {
   /// Applies what the other book has resolved.
   std::span<const OrderBook::Change> follow() {
     std::size_t n = 0;
-    leader_->take(reader_, [&](int s, std::int64_t key, Lots after) {
+    leader_->take(reader_, [&](int s, std::int64_t key, Lots after, bool traded) {
       const Lots before = side(s).set(key, after);
       followed_[n++] = {
-          key,  before, after, before - after, OrderBook::kUnknown, static_cast<std::int8_t>(s),
-          false};
+          key,   before, after, before - after, OrderBook::kUnknown, static_cast<std::int8_t>(s),
+          traded};
     });
     return {followed_.data(), n};
   }

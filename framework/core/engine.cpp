@@ -72,7 +72,7 @@ void Engine::call(F&& handler) {
 // ---- market ----
 
 void Engine::on_row(Market& m, const Event& e, std::int64_t row) {
-  m.book.apply(e);
+  m.apply(e);
   m.row = row;
   {
     const StageTimer timer(profile && !m.sources.empty(), stages.features);
@@ -310,9 +310,10 @@ void Engine::fire_timer(std::uint32_t id, Ts now) {
 bool Engine::worth_calling(Timer& t) noexcept {
   if (t.if_changed & TOUCH) {
     for (Market& m : markets_) {
-      if (m.book.bid() == m.seen_bid && m.book.ask() == m.seen_ask) continue;
-      m.seen_bid = m.book.bid();
-      m.seen_ask = m.book.ask();
+      const SeenBook book = m.seen(now_);
+      if (book.bid() == m.seen_bid && book.ask() == m.seen_ask) continue;
+      m.seen_bid = book.bid();
+      m.seen_ask = book.ask();
       ++touch_generation_;
     }
   }
@@ -379,13 +380,18 @@ Order& Engine::submit(InstrumentId inst, int side, Lots lots, Ticks price, Tif t
                       std::uint32_t tag, std::uint32_t parent, const Signal* cause) {
   Order& o = new_order(inst, side, lots, price, tif, tag, parent, cause);
   const Market& m = market(inst);
-  const Reason no = risk_.check_new(m.exposure, m.book, side, price, lots, now_);
+  const Reason no = risk_.check_new(m.exposure, reference_mid2(m), side, price, lots, now_);
   if (no != Reason::NONE) {
     refuse(o, no);
   } else {
     send_new(o);
   }
   return o;
+}
+
+/// What a price is held against; kNoPrice: there is no such thing now.
+std::int64_t Engine::reference_mid2(const Market& m) const noexcept {
+  return m.book.live() ? m.seen(now_).mid2() : kNoPrice;
 }
 
 bool Engine::cancel(Order& o) {
@@ -409,8 +415,8 @@ bool Engine::replace(Order& o, Ticks price, Lots lots) {
   Market& m = market(o.row.instrument);
   check_price(m, price);
   const Lots leaves = std::max(lots - o.row.cum_lots, Lots{0});
-  const Reason no =
-      risk_.check_replace(m.exposure, m.book, o.row.side, price, leaves, leaves - o.reserved, now_);
+  const Reason no = risk_.check_replace(m.exposure, reference_mid2(m), o.row.side, price, leaves,
+                                        leaves - o.reserved, now_);
   if (no != Reason::NONE) {
     record(RecordKind::REFUSED, now_, o.row.instrument, o.row.id, price, lots,
            static_cast<int>(no));
@@ -605,6 +611,7 @@ void Engine::apply_fill(Order& o, const Update& u, Ts now) {
   o.row.cum_ticks += u.price * u.lots;
   m.account.apply(m.inst, o.row.side, u.lots, u.price, u.money, u.impact);
   m.exposure.position = m.account.position;
+  m.own.on_fill(m.book, u, o.row.side);
   ++position_generation_;
   if (o.row.parent != 0) parents_[o.row.parent].filled += u.lots;
   if (!o.alive()) return;

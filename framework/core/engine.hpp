@@ -23,6 +23,7 @@
 #include "network.hpp"
 #include "order.hpp"
 #include "risk.hpp"
+#include "seen_book.hpp"
 #include "strategy_port.hpp"
 
 namespace hft {
@@ -42,6 +43,8 @@ struct EngineConfig {
   Moves moves = Moves::ON_ANSWER;
   std::uint64_t seed = 1;
   bool placebo = false;  ///< publish outputs drawn from other rows of the same stream
+  /// Replay: what a strategy reads of a book lacks what we took. Live, the feed shows it.
+  bool sees_own = false;
 };
 
 /// What a target verb was last asked for, on one side of one instrument.
@@ -70,7 +73,8 @@ struct Source {
 /// One instrument as we know it.
 struct Market {
   Instrument inst;
-  Book book;
+  Book book;  ///< the tape: what features, models, triggers and marks read
+  OwnTakes own;
   std::vector<Source> sources;
   Account account;
   Exposure exposure;
@@ -85,6 +89,16 @@ struct Market {
   std::int64_t row = -1;      ///< last row applied
   Ticks seen_bid = kNoPrice, seen_ask = kNoPrice;
   std::int64_t sampled_mid2 = kNoPrice;  ///< at the last sample with two sides
+
+  void apply(const Event& e) {
+    if (own.empty()) [[likely]] {
+      book.apply(e);
+    } else {
+      own.apply(book, e);
+    }
+  }
+  /// What decisions are made on.
+  SeenBook seen(Ts now) const noexcept { return {book, own, now}; }
 
   /// What the position is marked at. A side that is empty for a moment must not book the whole
   /// position as a loss.
@@ -127,7 +141,7 @@ class Engine {
   void on_packet(Market& m, Ts now);
   /// Rows nobody listens to, in bulk.
   void apply_quietly(Market& m, const Event& e) noexcept {
-    m.book.apply(e);
+    m.apply(e);
     if (e.kind == Kind::STATUS) [[unlikely]]
       on_status(m);
   }
@@ -182,6 +196,7 @@ class Engine {
   const std::vector<Parent>& parents() const noexcept { return parents_; }
   const std::vector<std::string>& tags() const noexcept { return tags_; }
   RiskGate& risk() noexcept { return risk_; }
+  bool sees_own() const noexcept { return config_.sees_own; }
   bool wants_packets() const noexcept { return wants_packets_; }
   const Signal* signal() const noexcept { return signal_; }          ///< during on_signal
   const Source* row_source() const noexcept { return row_source_; }  ///< during on_features
@@ -243,6 +258,7 @@ class Engine {
   bool place(Market& m, int side);
   void place_again(Order& o);
   Ticks clamp_passive(const Market& m, int side, Ticks price) const noexcept;
+  std::int64_t reference_mid2(const Market& m) const noexcept;
   void fire_timer(std::uint32_t id, Ts now);
   bool worth_calling(Timer& t) noexcept;
 

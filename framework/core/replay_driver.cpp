@@ -36,7 +36,9 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
   for (std::size_t i = 0; i < listings_.size(); ++i) {
     Market& m = engine.markets()[i];
     m.book.keeps = venues_[m.inst.venue_id]->keeps();
-    venues_[m.inst.venue_id]->open(listings_[i], m.inst);
+    const TapeVenue& venue = *venues_[m.inst.venue_id];
+    venue.open(listings_[i], m.inst);
+    if (engine.sees_own() && venue.leaves_marks()) m.own.follow(venue.marks(m.inst));
   }
 }
 

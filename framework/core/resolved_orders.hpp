@@ -34,11 +34,12 @@ class ResolvedOrders {
     if (n == 0) put({0, kNothing});
     for (std::size_t i = 0; i < n; ++i) {
       const OrderBook::Change& c = changes[i];
-      put({c.key, c.after * 4 + (c.side == SELL ? kAsk : 0) + (i + 1 < n ? kMore : 0)});
+      put({c.key, c.after * 8 + (c.side == SELL ? kAsk : 0) + (i + 1 < n ? kMore : 0) +
+                      (c.traded ? kTraded : 0)});
     }
   }
 
-  /// Gives the reader behind what its next row does to the levels: `f(side, key, lots)`.
+  /// Gives the reader behind what its next row does to the levels: `f(side, key, lots, traded)`.
   template <class F>
   void take(int reader, F&& f) noexcept {
     ++read_[reader];
@@ -46,7 +47,7 @@ class ResolvedOrders {
       const Entry e = ring_[tail_++ & (ring_.size() - 1)];
       if (e.word == kNothing) return;
       more = e.word & kMore;
-      f(e.word & kAsk ? SELL : BUY, e.key, e.word >> 2);
+      f(e.word & kAsk ? SELL : BUY, e.key, e.word >> 3, (e.word & kTraded) != 0);
     }
   }
 
@@ -54,10 +55,10 @@ class ResolvedOrders {
   std::size_t waiting() const noexcept { return head_ - tail_; }
 
  private:
-  static constexpr std::int64_t kAsk = 1, kMore = 2, kNothing = -1;
+  static constexpr std::int64_t kAsk = 1, kMore = 2, kTraded = 4, kNothing = -1;
 
   struct Entry {
-    std::int64_t key, word;  // word: lots of the level, and two bits
+    std::int64_t key, word;  // word: lots of the level, and three bits
   };
 
   void put(Entry e) noexcept { ring_[head_++ & (ring_.size() - 1)] = e; }

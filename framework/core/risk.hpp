@@ -2,7 +2,6 @@
 /// exception. Position counts what is live and in flight as if it will fill. Cancels always pass: a
 /// gate must never keep risk on.
 #pragma once
-#include "book.hpp"
 #include "message.hpp"
 
 namespace hft {
@@ -29,33 +28,33 @@ class RiskGate {
   explicit RiskGate(RiskLimits limits = {})
       : limits_(limits), sent_(limits.max_messages, kNoTime) {}
 
-  Reason check_new(const Exposure& x, const Book& book, int side, Ticks price, Lots lots,
+  /// `mid2`: of our book [half ticks]; kNoPrice: it is not live, or lacks a side.
+  Reason check_new(const Exposure& x, std::int64_t mid2, int side, Ticks price, Lots lots,
                    Ts now) noexcept {
     if (halted || x.halted) return Reason::HALTED_BY_RISK;
     if (limits_.max_open_orders != 0 && x.open_orders >= limits_.max_open_orders)
       return Reason::OPEN_ORDERS;
-    return check(x, book, side, price, lots, lots, now);
+    return check(x, mid2, side, price, lots, lots, now);
   }
 
   /// `added`: lots by which the open size grows.
-  Reason check_replace(const Exposure& x, const Book& book, int side, Ticks price, Lots lots,
+  Reason check_replace(const Exposure& x, std::int64_t mid2, int side, Ticks price, Lots lots,
                        Lots added, Ts now) noexcept {
     if (halted || x.halted) return Reason::HALTED_BY_RISK;
-    return check(x, book, side, price, lots, added, now);
+    return check(x, mid2, side, price, lots, added, now);
   }
 
   bool halted = false;
 
  private:
-  Reason check(const Exposure& x, const Book& book, int side, Ticks price, Lots lots, Lots added,
+  Reason check(const Exposure& x, std::int64_t mid2, int side, Ticks price, Lots lots, Lots added,
                Ts now) noexcept {
     if (limits_.max_order_lots != 0 && lots > limits_.max_order_lots) return Reason::ORDER_SIZE;
     if (limits_.max_position_lots != 0 && added > 0 &&
         side * x.position + x.open_lots[side_index(side)] + added > limits_.max_position_lots)
       return Reason::POSITION_LIMIT;
     if (limits_.collar_bps != 0 && price != kNoPrice) {
-      if (!book.live() || !book.two_sided()) return Reason::NO_REFERENCE;
-      const std::int64_t mid2 = book.mid2();
+      if (mid2 == kNoPrice) return Reason::NO_REFERENCE;
       const std::int64_t away = std::abs(2 * price - mid2);
       // A fat finger may be far enough for the product to leave 64 bits.
       if (static_cast<__int128>(away) * 10'000 >

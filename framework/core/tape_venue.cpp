@@ -17,10 +17,14 @@ void VenueConfig::validate() const {
 void TapeVenue::open(Listing& l, Instrument& inst) const {
   l.inst = &inst;
   l.book.keeps = config_.keeps;
-  l.footprint = Footprint({config_.refill_half_life_ns, config_.refill_probability,
-                           config_.matching == Matching::PRO_RATA, config_.seed, inst.id});
+  l.footprint = Footprint(marks(inst));
   l.overlay = Overlay(config_.impact);
   l.lately = Participation(config_.participation_window_ns);
+}
+
+FootprintConfig TapeVenue::marks(const Instrument& inst) const noexcept {
+  return {config_.refill_half_life_ns, config_.refill_probability,
+          config_.matching == Matching::PRO_RATA, config_.seed, inst.id};
 }
 
 // ---- the tape moves ----
@@ -208,14 +212,6 @@ Lots TapeVenue::pro_rata(Listing& l, int s, std::int64_t key, const Order& o) {
     }
   }
   return 0;
-}
-
-/// Side that rested when the feed does not say who was the aggressor: the one whose touch it
-/// printed at.
-int TapeVenue::passive_side(const Listing& l, Ticks price) noexcept {
-  if (l.book.has_ask() && price >= l.book.ask()) return SELL;
-  if (l.book.has_bid() && price <= l.book.bid()) return BUY;
-  return NO_SIDE;
 }
 
 void TapeVenue::on_rare(Listing& l, const Event& e, std::int64_t row) {

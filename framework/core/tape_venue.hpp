@@ -121,6 +121,10 @@ class TapeVenue {
   /// Before an instrument's first row.
   void open(Listing& l, Instrument& inst) const;
 
+  /// How what we take from an instrument's levels is followed; `leaves_marks`: at all.
+  FootprintConfig marks(const Instrument& inst) const noexcept;
+  bool leaves_marks() const noexcept { return !takes_whole_; }
+
   /// Where the driver stops: an answer lowers `horizon` to when it reaches us, and sets `stirred`.
   void watch(Ts* horizon, bool* stirred) noexcept {
     horizon_ = horizon;
@@ -143,7 +147,7 @@ class TapeVenue {
         on_crossed(l, e, row);
     } else if (e.kind == Kind::TRADE) {
       l.lately.on_print(e.qty, e.ts_event);
-      const int resting = e.side != NO_SIDE ? -e.side : passive_side(l, e.price);
+      const int resting = e.side != NO_SIDE ? -e.side : l.book.passive_side(e.price);
       const std::int64_t key = e.price * resting;
       if (resting != 0 && (l.own_best[side_index(resting)] >= key || l.book.side(resting).hot(key)))
           [[unlikely]]
@@ -205,7 +209,6 @@ class TapeVenue {
   void fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, FillReason reason, Ts ts,
             std::int64_t row);
   void drop_finished(Listing& l, int s, std::size_t level);
-  static int passive_side(const Listing& l, Ticks price) noexcept;
   void respond(Update u, Ns delay = -1);
   void answer(const Command& c, Update::Kind kind, Reason reason, const Order& o);
 

@@ -12,7 +12,8 @@ namespace hft {
 
 Ticks Engine::clamp_passive(const Market& m, int side, Ticks price) const noexcept {
   const std::int64_t key = price * side;
-  const std::int64_t own = m.book.side(side).best(), other = m.book.side(-side).best();
+  const SeenBook book = m.seen(now_);
+  const std::int64_t own = book.best(side), other = book.best(-side);
   if (own != kNoKey) return std::min(key, own) * side;
   if (other != kNoKey) return std::min(key, -other - 1) * side;
   return price;

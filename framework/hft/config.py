@@ -228,6 +228,9 @@ class EngineSection(Section, frozen=True):
     """Publish what the model said of other rows."""
     profile: bool = False
     """Time each stage."""
+    sees_own: bool = True
+    """The strategy's books lack what we took of the tape, as a live feed would show them; features,
+    triggers and marks stay on the tape. Replay only."""
     overnight: Literal["carry", "flatten"] = "carry"
     """`flatten`: each UTC date is a run of its own, flat at its end."""
     flatten_before: Duration = "5s"

@@ -306,9 +306,11 @@ def _build(plan: Plan) -> Any:
     latency = recipe.latency
     ids = recipe.engine.overnight == "carry"  # days apart each count their orders from 1
     legs = core_legs(latency, recipe.seed, plan.feeds, ids=ids)
+    engine = engine_config(recipe)
+    engine.sees_own = recipe.engine.sees_own  # not live: there the feed shows it
     replay = _core.Replay(
         instruments,
-        engine_config(recipe),
+        engine,
         [_venue(recipe, name, legs) for name in venues],
         legs.compute,
         legs.risk,

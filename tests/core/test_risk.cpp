@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "book.hpp"
 #include "risk.hpp"
 
 using namespace hft;
@@ -36,10 +37,10 @@ TEST_CASE("position counts what is open as if it will fill, on its own side alon
   x.position = 4;
   x.open_lots[0] = 3;
   x.open_lots[1] = 9;
-  CHECK(gate.check_new(x, book, BUY, 100, 3, 0) == Reason::NONE);
-  CHECK(gate.check_new(x, book, BUY, 100, 4, 0) == Reason::POSITION_LIMIT);
-  CHECK(gate.check_new(x, book, SELL, 100, 5, 0) == Reason::NONE);  // -4 + 9 + 5 = 10 short
-  CHECK(gate.check_new(x, book, SELL, 100, 6, 0) == Reason::POSITION_LIMIT);
+  CHECK(gate.check_new(x, book.mid2(), BUY, 100, 3, 0) == Reason::NONE);
+  CHECK(gate.check_new(x, book.mid2(), BUY, 100, 4, 0) == Reason::POSITION_LIMIT);
+  CHECK(gate.check_new(x, book.mid2(), SELL, 100, 5, 0) == Reason::NONE);  // -4 + 9 + 5 = 10 short
+  CHECK(gate.check_new(x, book.mid2(), SELL, 100, 6, 0) == Reason::POSITION_LIMIT);
 }
 
 TEST_CASE("a replace is judged by what it adds") {
@@ -58,13 +59,14 @@ TEST_CASE("the collar is a distance from our mid, and needs one") {
   limits.collar_bps = 100;  // 1 %
   RiskGate gate(limits);
   const Book book = touch(9'999, 10'001);
-  CHECK(gate.check_new({}, book, BUY, 10'100, 1, 0) == Reason::NONE);
-  CHECK(gate.check_new({}, book, BUY, 10'101, 1, 0) == Reason::PRICE_COLLAR);
-  CHECK(gate.check_new({}, book, SELL, 9'899, 1, 0) == Reason::PRICE_COLLAR);
-  CHECK(gate.check_new({}, book, BUY, kNoPrice, 1, 0) ==
+  CHECK(gate.check_new({}, book.mid2(), BUY, 10'100, 1, 0) == Reason::NONE);
+  CHECK(gate.check_new({}, book.mid2(), BUY, 10'101, 1, 0) == Reason::PRICE_COLLAR);
+  CHECK(gate.check_new({}, book.mid2(), SELL, 9'899, 1, 0) == Reason::PRICE_COLLAR);
+  CHECK(gate.check_new({}, book.mid2(), BUY, kNoPrice, 1, 0) ==
         Reason::NONE);  // a market order has no price to judge
-  CHECK(gate.check_new({}, Book{}, BUY, 10'000, 1, 0) == Reason::NO_REFERENCE);
-  CHECK(gate.check_new({}, touch(99, 101), BUY, 900'000'000'000'000, 1, 0) == Reason::PRICE_COLLAR);
+  CHECK(gate.check_new({}, kNoPrice, BUY, 10'000, 1, 0) == Reason::NO_REFERENCE);
+  CHECK(gate.check_new({}, touch(99, 101).mid2(), BUY, 900'000'000'000'000, 1, 0) ==
+        Reason::PRICE_COLLAR);
 }
 
 TEST_CASE("the message rate is a sliding window, and refusals do not count") {

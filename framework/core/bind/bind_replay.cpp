@@ -190,7 +190,8 @@ void init_replay(nb::module_& m) {
           "moves", [](const EngineConfig& c) { return static_cast<int>(c.moves); },
           [](EngineConfig& c, int moves) { c.moves = static_cast<Moves>(moves); })
       .def_rw("seed", &EngineConfig::seed)
-      .def_rw("placebo", &EngineConfig::placebo);
+      .def_rw("placebo", &EngineConfig::placebo)
+      .def_rw("sees_own", &EngineConfig::sees_own);
   m.def(
       "make_instrument",
       [](InstrumentId id, std::uint32_t venue_id, const std::string& symbol,

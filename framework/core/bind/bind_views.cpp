@@ -26,16 +26,16 @@ const BookView& live(const BookView& v) {
 }
 
 /// A book that lost messages cannot be read.
-const Book& readable(const BookView& v) {
-  const Book& book = live(v).market->book;
-  if (book.state == BookState::GAP)
+SeenBook readable(const BookView& v) {
+  const SeenBook book = live(v).market->seen(v.session->engine->now());
+  if (book.tape().state == BookState::GAP)
     raise_error("DataError", "the book of " + v.market->inst.name() +
                                  " lost messages: test book.live before reading it");
   return book;
 }
 
 const OrderBook& orders_of(const BookView& v) {
-  const OrderBook* orders = readable(v).orders();
+  const OrderBook* orders = readable(v).tape().orders();
   if (orders == nullptr)
     raise_error("DataError",
                 "our book of " + v.market->inst.name() +
@@ -47,7 +47,7 @@ std::optional<Ticks> price_or_none(Ticks price) {
   return price == kNoPrice ? std::nullopt : std::optional<Ticks>(price);
 }
 
-double micro_price(const Book& b) {
+double micro_price(const SeenBook& b) {
   if (!b.two_sided()) return std::numeric_limits<double>::quiet_NaN();
   const auto bid_lots = static_cast<double>(b.bid_lots()),
              ask_lots = static_cast<double>(b.ask_lots());
@@ -55,12 +55,25 @@ double micro_price(const Book& b) {
          (bid_lots + ask_lots);
 }
 
-std::vector<std::pair<Ticks, Lots>> levels(const Book& b, int side, int n) {
+std::vector<std::pair<Ticks, Lots>> levels(const SeenBook& b, int side, int n) {
   std::vector<std::pair<Ticks, Lots>> out;
-  const Ladder& ladder = b.side(side);
-  for (std::int64_t k = ladder.best(); k != kNoKey && static_cast<int>(out.size()) < n;
-       k = ladder.next(k))
-    out.emplace_back(k * side, ladder.at(k));
+  for (std::int64_t k = b.best(side); k != kNoKey && static_cast<int>(out.size()) < n;
+       k = b.next(side, k))
+    out.emplace_back(k * side, b.at(side, k));
+  return out;
+}
+
+/// What we took is the first of the queue.
+std::vector<std::pair<std::int64_t, Lots>> queue(const BookView& v, int side, Ticks price) {
+  const OrderBook& orders = orders_of(v);
+  const SeenBook book = readable(v);
+  Lots gone = book.tape().lots_at(side, price) - book.lots_at(side, price);
+  std::vector<std::pair<std::int64_t, Lots>> out;
+  orders.for_each_at(side, price, [&](std::int64_t id, Lots lots) {
+    const Lots taken = std::min(gone, lots);
+    gone -= taken;
+    if (lots > taken) out.emplace_back(id, lots - taken);
+  });
   return out;
 }
 
@@ -96,15 +109,15 @@ nb::object frozen(const char* type, nb::dict fields) {
 }
 
 nb::object copy_book(const BookView& v) {
-  const Book& b = readable(v);
+  const SeenBook b = readable(v);
   nb::dict d;
   d["instrument"] = v.session->instruments[v.market->inst.id];
   d["bid"] = price_or_none(b.bid());
   d["ask"] = price_or_none(b.ask());
   d["bid_lots"] = b.bid_lots();
   d["ask_lots"] = b.ask_lots();
-  d["ts_event"] = b.ts_event;
-  d["ts_recv"] = b.ts_recv;
+  d["ts_event"] = b.tape().ts_event;
+  d["ts_recv"] = b.tape().ts_recv;
   d["bids"] = levels(b, BUY, 1 << 20);
   d["asks"] = levels(b, SELL, 1 << 20);
   return frozen("BookCopy", d);
@@ -193,7 +206,7 @@ void init_views(nb::module_& m) {
       .def_prop_ro(
           "mid",
           [](const BookView& v) {
-            const Book& b = readable(v);
+            const SeenBook b = readable(v);
             return b.two_sided() ? static_cast<double>(b.mid2()) * 0.5
                                  : std::numeric_limits<double>::quiet_NaN();
           },
@@ -203,12 +216,12 @@ void init_views(nb::module_& m) {
           "Touch weighted by the opposite side's size [ticks]; NaN unless two-sided.")
       .def_prop_ro("spread",
                    [](const BookView& v) {
-                     const Book& b = readable(v);
+                     const SeenBook b = readable(v);
                      return b.two_sided() ? std::optional<Ticks>(b.ask() - b.bid()) : std::nullopt;
                    })
       .def_prop_ro("touch",
                    [](const BookView& v) {
-                     const Book& b = readable(v);
+                     const SeenBook b = readable(v);
                      return nb::make_tuple(price_or_none(b.bid()), price_or_none(b.ask()));
                    })
       .def_prop_ro(
@@ -230,25 +243,19 @@ void init_views(nb::module_& m) {
           },
           "Since the last packet, on our clock.")
       .def_prop_ro("last_price",
-                   [](const BookView& v) { return price_or_none(readable(v).last_price); })
+                   [](const BookView& v) { return price_or_none(readable(v).tape().last_price); })
       .def(
           "lots_at",
           [](const BookView& v, int side, Ticks price) { return readable(v).lots_at(side, price); },
           "side"_a, "price"_a)
-      .def(
-          "queue",
-          [](const BookView& v, int side, Ticks price) {
-            std::vector<std::pair<std::int64_t, Lots>> out;
-            orders_of(v).for_each_at(
-                side, price, [&](std::int64_t id, Lots lots) { out.emplace_back(id, lots); });
-            return out;
-          },
-          "side"_a, "price"_a,
-          "Orders at a price [ticks], first in the queue first: (id, lots); needs an L3 feed.")
+      .def("queue", &queue, "side"_a, "price"_a,
+           "Orders at a price [ticks], first in the queue first: (id, lots); needs an L3 feed.")
       .def(
           "order_count",
           [](const BookView& v, int side, Ticks price) {
-            return orders_of(v).orders_at(side, price);
+            const OrderBook& orders = orders_of(v);
+            return v.market->own.empty() ? orders.orders_at(side, price)
+                                         : static_cast<std::uint32_t>(queue(v, side, price).size());
           },
           "side"_a, "price"_a, "Orders at a price [ticks]; needs an L3 feed.")
       .def(
