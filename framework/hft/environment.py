@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hft.config import LEGS, PROFILE
+
 if TYPE_CHECKING:
     from hft.plan import Plan
 
@@ -32,6 +34,10 @@ def environment(plan: Plan) -> dict[str, Any]:
         facts["strategy_hash"] = file_hash(plan.file)
     if plan.recipe.state:
         facts["state_hash"] = file_hash(Path(plan.recipe.state))
+    latency = plan.recipe.latency
+    is_drawn = any(getattr(latency, leg) == PROFILE for leg in LEGS)
+    if is_drawn and Path(latency.profile).is_file():  # else a shipped one, which is code
+        facts["profile_hash"] = file_hash(Path(latency.profile))
     for source in plan.sources:
         if source.bundle is not None:
             # The card holds the hash of the weights.

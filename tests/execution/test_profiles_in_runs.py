@@ -27,6 +27,7 @@ from hft.execution.profiles import (
     save_profile,
 )
 from hft.feeds import open_feeds
+from hft.live.verify import verify_run
 from hft.types import EVENT
 
 FACTS = ProfileFacts(origin="measured", source="a test")
@@ -282,6 +283,31 @@ def test_a_run_replayed_as_recorded_has_its_own_latencies(
     for stamp in [*stamps, *["ts_ack"] * (ordering == "independent")]:
         assert (first[stamp] == second[stamp]).all(), stamp
     assert np.unique(second["ts_arrive"] - second["ts_send"]).size > 150
+
+
+def test_a_run_is_verified_with_the_profile_it_used_and_no_other(
+    clockwork: Path, tmp_path: Path
+) -> None:
+    path = saved(profile(), tmp_path)
+    folder = run_of(clockwork, tmp_path / "runs", profile=path)
+    assert verify_run(folder).differences == 0
+    saved(profile(entry_ns=trace(1_000_000)), tmp_path)
+    with pytest.raises(ConfigError, match="the latency profile is not what the run used"):
+        verify_run(folder)
+
+
+def test_inferences_of_a_run_become_rows_with_wait_and_service(tmp_path: Path) -> None:
+    maker = Path(__file__).parents[2] / "strategies/lstm_mm.py"
+    folder = run_of(maker, tmp_path / "runs", inference="70us")
+    made = profile_of_run(folder)
+    rows = made.rows(["inference"])
+    assert rows.size > 30
+    assert set(made.numbers("service_ns", rows).tolist()) == {70_000}
+    wait = made.numbers("wait_ns", rows)
+    assert wait.min() == 0
+    orders = load(folder).orders
+    asked = orders[orders["by_signal"] == 1]
+    assert rows.size == np.unique(asked["ts_model_start"]).size
 
 
 def test_a_runs_cancels_come_from_its_journal(clockwork: Path, tmp_path: Path) -> None:

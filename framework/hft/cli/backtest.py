@@ -57,15 +57,19 @@ def backtest(
 
     Without one, the project's: `[tool.hft] strategy` of pyproject.toml.
     """
+    import logging
+
     from rich.console import Console
 
     from hft import engine, run_folder
     from hft.analysis import terminal
     from hft.analysis.report import Report
     from hft.data.progress import progress
+    from hft.execution.latency import told_of
     from hft.loader import project_strategy
     from hft.plan import prepare
 
+    log = logging.getLogger(__name__)
     chosen = {
         "data.symbols": symbols,
         "data.start": start,
@@ -82,6 +86,8 @@ def backtest(
         assignments=assignments,
         seed=seed,
     )
+    if latency is not None:
+        log.info("%s", told_of(plan.recipe.latency))
     # Made first: a folder that cannot be written must not cost a run of an hour.
     folder = run_folder.new_folder("backtest", plan.recipe.name, out)
     try:

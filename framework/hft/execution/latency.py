@@ -100,6 +100,21 @@ def _from_profile(legs: dict[str, Leg | None], profile: LatencyProfile) -> None:
             )
 
 
+def told_of(latency: LatencyConfig) -> str:
+    """Which legs a profile draws and which the recipe tells, in one line."""
+    legs = {name: getattr(latency, name) for name in LEGS}
+    drawn = [name for name, leg in legs.items() if leg == PROFILE]
+    kept = [f"{name} {_said(leg)}" for name, leg in legs.items() if leg != PROFILE]
+    return (
+        f"{latency.profile} draws {', '.join(drawn) or 'nothing'}; not drawn: {', '.join(kept)} "
+        "(--set latency.LEG=profile draws it)"
+    )
+
+
+def _said(leg: Leg) -> str:
+    return f"from {leg.file}" if isinstance(leg, Series) else str(leg)
+
+
 @dataclass(frozen=True, slots=True)
 class Legs:
     """The core's legs of a run, scaled."""

@@ -114,6 +114,7 @@ _INPUTS = {
     "state": "the state the run started from",
     "bundle": "the model bundle",
     "data": "the market data",
+    "profile": "the latency profile",
 }
 
 
@@ -123,7 +124,7 @@ def _changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noq
     now = environment(plan)
     for key, was in facts.items():
         is_input = key in ("strategy_hash", "state_hash") or key.startswith("bundle_")
-        is_input |= key.startswith("data_") and not live
+        is_input |= key.startswith(("data_", "profile_")) and not live
         if is_input and now.get(key) != was:
             raise ConfigError(
                 f"{_INPUTS[key.partition('_')[0]]} is not what the run used: "
