@@ -119,9 +119,14 @@ class Blocks:
         """Sums of columns of `above`, (ghosts, k), over those of `below`, (ghosts,) or alike."""
         below = np.broadcast_to(below[:, None] if below.ndim == 1 else below, above.shape)
         a, b = self.sums(above), self.sums(below)
-        return estimates(
-            _over(a.sum(axis=0), b.sum(axis=0)), _over(self.weights @ a, self.weights @ b)
-        )
+        values = _over(a.sum(axis=0), b.sum(axis=0))
+        return estimates(values, _over(self.weighed(a), self.weighed(b)))
+
+    def weighed(self, sums: Float) -> Float:
+        """Resamples of sums, (blocks, k) -> (resamples, k)."""
+        # A matrix product of BLAS adds in an order that differs from process to process.
+        out: Float = (self.weights[:, :, None] * sums).sum(axis=1)
+        return out
 
 
 def estimates(values: Float, draws: Float) -> list[Estimate]:
@@ -193,13 +198,12 @@ def _skill(error: Float, filled: NDArray[np.bool_], blocks: Blocks) -> list[Esti
     hits = blocks.sums(np.column_stack([filled, np.ones(len(filled))]).astype(np.float64))
     sums = blocks.sums(error)
 
-    def skill(weights: Float) -> Float:
-        of_fills = weights @ hits
+    def skill(of_fills: Float, of_errors: Float) -> Float:
         rate = of_fills[:, 0] / of_fills[:, 1]
-        mean = weights @ sums / of_fills[:, [1]]
-        return 1 - _over(mean, (rate * (1 - rate))[:, None])
+        return 1 - _over(of_errors / of_fills[:, [1]], (rate * (1 - rate))[:, None])
 
-    return estimates(skill(np.ones((1, blocks.count)))[0], skill(blocks.weights))
+    value = skill(hits.sum(axis=0)[None], sums.sum(axis=0)[None])[0]
+    return estimates(value, skill(blocks.weighed(hits), blocks.weighed(sums)))
 
 
 def _quantiles(late_s: Float, blocks: Blocks, both: NDArray[np.bool_]) -> tuple[Estimate, float]:
@@ -223,5 +227,5 @@ def _reliability(probability: Float, filled: NDArray[np.bool_], blocks: Blocks) 
     members = (at[:, None] == np.arange(BINS)).astype(np.float64)
     realised = blocks.ratio(members * filled[:, None], members)
     counts = members.sum(axis=0)
-    predicted = _over(members.T @ probability, counts)
+    predicted = _over((members * probability[:, None]).sum(axis=0), counts)
     return [Bin(int(counts[k]), float(predicted[k]), realised[k]) for k in range(BINS) if counts[k]]
