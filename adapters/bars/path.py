@@ -1,9 +1,12 @@
-"""Bars as rows: four instants of each, with a print and a quote on both sides at each.
+"""Bars as rows: four instants of each, with a print and a best level a side at each.
 
     open           1 ns after the start (a print on the grid belongs to the bar that ends there)
     first extreme  at a third of the bar: the low if the bar rose or stood still, else the high
     second         at two thirds
     close          at the end
+
+The best levels are LEVEL rows marked UNCERTAIN, as of a feed of snapshots: what is no longer shown
+is gone from the book, and an order of ours keeps its place there.
 
 What is told at an instant uses the bars before and this bar's prices up to there. But that the
 second print is the bar's lowest, and the third its highest, no market would tell: who decides
@@ -21,7 +24,7 @@ from hft.types import EVENT, SEEN_BY_BOTH, Flag, Kind
 
 Ints = NDArray[np.int64]
 NO_SPREAD = 0
-POINTS, ROWS = 4, 3
+POINTS, ROWS = 4, 5
 
 
 class Bars(NamedTuple):
@@ -55,7 +58,8 @@ class BarPath:
         self._share = size_share
         self._price: int | None = None
         self._side = 0
-        self._bid = 0
+        self._bid = self._ask = 0
+        self._shown = False
         self._lots = 0
 
     def rows(self, bars: Bars) -> tuple[NDArray[Any], Ints]:
@@ -73,7 +77,7 @@ class BarPath:
         prints["qty"] = _parts(bars.lots).ravel()
         keep = np.ones(rows.shape, bool)
         keep[:, 0] = prints["qty"] > 0
-        keep[:, 1:] = self._quote(quotes, bars, price, side)[:, None]
+        keep[:, 1:] = self._quotes(quotes, bars, price, side)
         _end_packets(rows, keep)
         self._price, self._side = int(price[-1]), int(side[-1])
         self._lots = int(bars.lots[-1])
@@ -98,26 +102,38 @@ class BarPath:
         at = np.where(step != 0, np.arange(len(step)), 0)
         return np.asarray(step[np.maximum.accumulate(at)])
 
-    def _quote(self, quotes: Any, bars: Bars, price: Ints, side: Ints) -> NDArray[np.bool_]:
-        """Fills in best bid and ask, and says where they are known."""
+    def _quotes(self, quotes: Any, bars: Bars, price: Ints, side: Ints) -> NDArray[np.bool_]:
+        """Fills in levels that go and levels that come, and says which rows there are."""
         spread = self._spreads(bars)
-        # The side that took stands at the print, or half a spread beyond it.
+        known = spread != NO_SPREAD
+        # The side that took stands at the print, half a spread from the middle.
         half = spread // 2
         bid = np.where(side >= 0, price + half - spread, price - half)
         ask = bid + spread
         if bars.bid is not None and bars.ask is not None:
             bid[POINTS - 1 :: POINTS], ask[POINTS - 1 :: POINTS] = bars.bid, bars.ask
-        lots = self._sizes(bars.lots)
+        # Until a spread is known there is no quote; from then on there is always one.
+        shown = np.concatenate([[self._shown], known[:-1]])
+        old_bid, old_ask = (
+            np.concatenate([[old], new[:-1]]) for old, new in ((self._bid, bid), (self._ask, ask))
+        )
         # The side that moves away goes first, so that the book is never crossed.
-        falls = bid < np.concatenate([[self._bid], bid[:-1]])
-        first = np.where(falls, 0, 1)
-        for at, mine in ((0, first), (1, 1 - first)):
-            row = quotes[:, at]
-            row["kind"], row["qty"] = Kind.BBO, lots
-            row["side"] = np.where(mine == 0, 1, -1)
-            row["price"] = np.where(mine == 0, bid, ask)
-        self._bid = int(bid[-1])
-        return np.asarray(spread != NO_SPREAD)
+        falls = bid < old_bid
+        lots = self._sizes(bars.lots)
+        keep = np.zeros(quotes.shape, bool)
+        quotes["kind"] = Kind.LEVEL
+        for at, is_bid in ((0, falls), (2, ~falls)):
+            gone, new = quotes[:, at], quotes[:, at + 1]
+            gone["side"] = new["side"] = np.where(is_bid, 1, -1)
+            gone["price"], new["price"] = (
+                np.where(is_bid, old_bid, old_ask),
+                np.where(is_bid, bid, ask),
+            )
+            new["qty"] = lots
+            keep[:, at] = known & shown & (gone["price"] != new["price"])
+            keep[:, at + 1] = known
+        self._bid, self._ask, self._shown = int(bid[-1]), int(ask[-1]), bool(known[-1])
+        return keep
 
     def _spreads(self, bars: Bars) -> Ints:
         """Of each instant: what the last close told."""

@@ -754,29 +754,30 @@ def _tardis_depth(folder: Path, rows: int) -> Written:
 
 
 def _bars(form: str) -> Callable[[Path, int], Written]:
-    """Bars of a second, a print and two quotes at each of four instants."""
+    """Bars of a second, each of whose four prints lies two ticks or more from the one before."""
 
     def write(folder: Path, rows: int) -> Written:
         import polars as pl
 
-        f = feed(max(rows // 12, 2))
-        n = len(f.us)
+        n = max(rows // 20, 2)
         at = np.arange(n)
-        low, high = f.ticks - 1 - at % 3, f.ticks + 1 + at % 5
+        first = 60_000 + 40 * (at % 2)
+        low, high = first - 3 - at % 3, first + 4 + at % 5
         columns = {
             "ts": DAY_US + at * 1_000_000,
-            "open": np.where(at % 2, low, f.ticks) / 100,
+            "open": first / 100,
             "high": high / 100,
             "low": low / 100,
-            "close": np.where(at % 3, f.ticks, high) / 100,
-            "volume": 4 + f.lots,
+            "close": np.where(at % 2, low + 2, high - 2) / 100,
+            "volume": 4 + at * 17 % 900,
         }
         path = folder / f"bars.{form}"
         if form == "csv":
             _csv(path, columns)
         else:
             pl.DataFrame(columns).write_parquet(path, row_group_size=500)
-        return Written([path], {Kind.TRADE: 4 * n, Kind.BBO: 8 * n}, int(columns["volume"].sum()))
+        kinds = {Kind.LEVEL: 8 * n + 2 * (4 * n - 1), Kind.TRADE: 4 * n}
+        return Written([path], kinds, int(columns["volume"].sum()))
 
     return write
 
@@ -846,6 +847,7 @@ CASES = (
         ("hft.data.parquet_blocks.BATCH_ROWS",),
         settings=_OF_BARS,
         cut="nothing",
+        rows=6000,
         bare="parquet",
     ),
     _ITCH,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from conformance import rows_of
@@ -49,10 +48,19 @@ def prints(rows: Any) -> list[tuple[int, int, int, int]]:
 
 
 def quotes(rows: Any, field: str = "price") -> list[tuple[int, int]]:
-    """(bid, ask) of each instant."""
-    mine = rows[rows["kind"] == Kind.BBO].reshape(-1, 2)
-    mine = np.take_along_axis(mine, np.argsort(-mine["side"], axis=1), axis=1)
-    return [(int(bid[field]), int(ask[field])) for bid, ask in mine]
+    """(bid, ask) at the end of each packet that has both."""
+    best: dict[int, dict[int, int]] = {1: {}, -1: {}}
+    out = []
+    for row in rows:
+        if row["kind"] == Kind.LEVEL:
+            best[int(row["side"])][int(row["price"])] = int(row["qty"])
+            best = {side: {p: q for p, q in of.items() if q} for side, of in best.items()}
+            if best[1] and best[-1]:
+                assert max(best[1]) < min(best[-1]), "crossed"
+        if row["flags"] & Flag.LAST and best[1]:
+            ((bid, bid_lots),), ((ask, ask_lots),) = best[1].items(), best[-1].items()
+            out.append((bid, ask) if field == "price" else (bid_lots, ask_lots))
+    return out
 
 
 def test_a_rising_bar_prints_open_low_high_close(tmp_path: Path) -> None:
@@ -120,8 +128,9 @@ def test_nothing_of_a_bar_is_told_before_its_time(tmp_path: Path) -> None:
 def test_quotes_of_the_file_stand_at_the_close(tmp_path: Path) -> None:
     lines = (f"{HEADER},bid,ask", f"{UP},100.04,100.07", f"{DOWN},99.91,99.92")
     rows = rows_of([source(tmp_path, *lines, spread_ticks=None)])
+    assert (rows["kind"][:3] == Kind.TRADE).all()  # no quote before the first close
     assert quotes(rows) == [
-        (10_004, 10_007),  # none before the first close
+        (10_004, 10_007),
         (10_004, 10_007),
         (10_004, 10_007),
         (9_989, 9_992),
@@ -129,12 +138,9 @@ def test_quotes_of_the_file_stand_at_the_close(tmp_path: Path) -> None:
     ]
 
 
-def test_the_book_is_never_crossed(tmp_path: Path) -> None:
-    rows = rows_of([source(tmp_path, HEADER, UP, DOWN, spread_ticks=1)])
-    best = {1: 0, -1: 1 << 40}
-    for row in rows[rows["kind"] == Kind.BBO]:
-        best[int(row["side"])] = int(row["price"])
-        assert best[1] < best[-1]
+def test_the_book_is_never_crossed_and_has_one_level_a_side(tmp_path: Path) -> None:
+    for spread in (1, 2, 3):
+        assert len(quotes(rows_of([source(tmp_path, HEADER, UP, DOWN, spread_ticks=spread)]))) == 8
 
 
 def test_a_bar_without_volume_only_moves_the_quotes(tmp_path: Path) -> None:
@@ -241,6 +247,6 @@ def test_the_command_takes_settings(tmp_path: Path) -> None:
     command += [f"--{name}={value}" for name, value in FACTS.items()]
     said = [f"--set={name}={value}" for name, value in SAID.items()]
     done = CliRunner().invoke(cli, command + said, catch_exceptions=False)
-    assert "X.V: 24 rows" in done.output
+    assert "X.V: 36 rows" in done.output
     other = CliRunner().invoke(cli, ["data", "import", "csv", *command[3:6], "--set=bar=1s"])
     assert "--set is for bars" in str(other.exception or other.output)
