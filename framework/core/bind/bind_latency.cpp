@@ -44,7 +44,7 @@ std::vector<T> whole(nb::handle given, const std::string& leg, const char* what)
   } else if (kind != "i" && kind != "u") {
     throw ConfigError(refused(leg, what,
                               "is an array of " +
-                                  nb::cast<std::string>(nb::str(array.attr("dtype"))) +
+                                  std::string(nb::str(nb::object(array.attr("dtype"))).c_str()) +
                                   "; want whole numbers"));
   }
   if (nb::cast<int>(array.attr("ndim")) != 1)
