@@ -111,6 +111,7 @@ def replay(
     risk: Any = 0,
     server: Any = None,
     rows: int | None = None,
+    sample_ns: int = 10**9,
 ) -> Run:
     """Runs it, in chunks of `rows`; legs are ns or `_core.Latency`."""
     venues = sorted({f.spec.venue for f in plan.feeds})
@@ -127,7 +128,7 @@ def replay(
         leg(compute),
         leg(risk),
         server or server_of(),
-        10**9,
+        sample_ns,
         np.iinfo(np.int64).max,
     )
     for number, feed in enumerate(plan.feeds):

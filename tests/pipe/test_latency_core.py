@@ -199,6 +199,18 @@ def test_the_size_of_chunks_is_of_no_consequence(ordering: str) -> None:
         assert replay(plan, ordering=ordering, rows=rows, **more).bytes == whole.bytes
 
 
+def test_how_often_the_replay_is_stopped_on_the_way_is_of_no_consequence() -> None:
+    plan = plan_of(Busy)
+    entry, response = walks(plan)
+    legs = dict(entry=entry, response=response, ordering="independent", compute=MS // 3)
+    seldom, often = (replay(plan, sample_ns=ns, **legs) for ns in (10**9, 10**6))
+    # Only the end differs: it is the last sample.
+    assert seldom.journal[:-1].tobytes() == often.journal[:-1].tobytes()
+    assert len(seldom.fills) > 10
+    arrived = seldom.orders["ts_arrive"][seldom.fills["order"] - np.uint64(1)]
+    assert (seldom.fills["ts_venue"] >= arrived).all()
+
+
 def test_leaving_out_one_order_changes_no_others_latency() -> None:
     plan = plan_of(Busy)
     rng = np.random.default_rng(1)

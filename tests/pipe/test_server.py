@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from core_replay import Run, plan_of, replay, server_of
 
 from hft import Strategy
 from hft._core import Latency
+from hft.config import to_recipe
+from hft.engine import run_once
 from hft.execution.draws import Stream
 from hft.types import BUY
 
@@ -206,3 +209,28 @@ class Answers(Listens):
 
     def on_signal(self, signal: Any) -> None:
         self.submit(signal.instrument, BUY, 1, self.book(signal.instrument).bid - 30)
+
+
+def test_the_recipe_says_how_the_server_works(tmp_path: Any) -> None:
+    plan = plan_of(Listens, "A.SIM", "B.SIM", folder=tmp_path)
+
+    def run(**keys: Any) -> Any:
+        recipe = to_recipe({"latency": {"inference": "10ms", "compute": 0, **keys}})
+        outcome = run_once(dataclasses.replace(plan, recipe=recipe))
+        assert outcome.run.status == "complete", outcome.run.error
+        return outcome.run
+
+    skips = run(server={"mode": "skip"})
+    assert skips.counters["signals_skipped"] > 50
+    assert (skips.model_service_ns == 10 * MS).all()
+    assert not skips.model_wait_ns.any()
+    newest = run(server={"mode": "deadline", "deadline": "50ms"}, scale=0.5)
+    assert (newest.model_service_ns == 5 * MS).all()
+    assert newest.counters["signals_expired"] == 0
+    late = run(server={"mode": "deadline", "deadline": "9ms"})
+    assert late.counters["signals_expired"] == late.counters["inferences"] - 2 * WARM_UP
+    batches = run(server={"max_batch": 2, "per_item": "3ms", "per_row": "1us"})
+    assert (batches.model_service_ns >= 13 * MS).any()
+    assert (batches.model_service_ns % MS > 0).any()
+    queue = run(server={"mode": "queue", "bound": 2})
+    assert queue.counters["signals_overflowed"] > 50
