@@ -189,3 +189,30 @@ TEST_CASE(
     CHECK(std::abs(f.risk_averse - row.averse) < kNoise);
   }
 }
+
+TEST_CASE("drawn cancels lie wholly on one side of us, before us as often as the model says") {
+  QueueConfig config{QueueModel::POWER3, 2, true};
+  const Queue queue(config);
+  int before = 0;
+  constexpr int kRows = 4'000;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    auto r = behind(30);
+    queue.resize(r, 100, 90, 0, Queue::draw(5, 2, row));
+    CHECK((r.ahead == 20 || r.ahead == 30));
+    before += r.ahead == 20;
+  }
+  const double p = 1 - queue.behind(30, 70);
+  CHECK(std::abs(before / double{kRows} - p) < 3 * std::sqrt(p * (1 - p) / kRows));
+}
+
+TEST_CASE("a drawn cancel is in one place for all of our orders, and fits where it lies") {
+  const Queue queue(QueueConfig{QueueModel::UNIFORM, 1, true});
+  for (std::int64_t row = 0; row < 500; ++row) {
+    auto front = behind(20), back = behind(60), small = behind(3), last = behind(95);
+    const double place = Queue::draw(5, 2, row);
+    for (auto* r : {&front, &back, &small, &last}) queue.resize(*r, 100, 90, 0, place);
+    CHECK((front.ahead == 20 || back.ahead == 50));  // before the first is before the second too
+    CHECK((small.ahead == 3 || small.ahead == 0));
+    CHECK((last.ahead == 85 || last.ahead == 90));  // five behind at most
+  }
+}

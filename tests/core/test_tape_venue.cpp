@@ -224,3 +224,62 @@ TEST_CASE("a position keeps the venue's book moving: it may owe funding") {
   for (const Ns h : kMarkoutNs) b.listing.markouts.read(b.fills, h, 0);
   CHECK(b.listing.busy());
 }
+
+TEST_CASE("a print that finds less than it took goes on, and never fills ours by what went on") {
+  VenueConfig config = waiting();
+  config.refill_half_life_ns = 0;
+  Bench b(config);
+  b.level(SELL, 101, 10, 0);
+  b.level(SELL, 102, 10, 0);
+  Order& resting = b.send(SELL, 102, 5, 1);
+  b.send(BUY, 101, 10, 2, Tif::IOC);
+  b.row(Kind::TRADE, BUY, 101, 10, 3);
+  CHECK(resting.venue.cum == 0);
+  CHECK(b.listing.footprint.missing(SELL, -102, 3) == 10);
+  b.level(SELL, 101, 0, 3);
+  CHECK(b.send(BUY, 102, 10, 4, Tif::IOC).venue.cum == 0);
+}
+
+TEST_CASE("what our resting orders got of a print the tape's levels did not lose") {
+  VenueConfig config = waiting();
+  config.refill_half_life_ns = 0;
+  Bench b(config);
+  b.level(SELL, 101, 10, 0);
+  b.level(SELL, 102, 10, 0);
+  b.send(BUY, 101, 10, 1, Tif::IOC);
+  Order& better = b.send(SELL, 100, 6, 2);
+  b.row(Kind::TRADE, BUY, 101, 10, 3);
+  CHECK(better.venue.cum == 6);
+  CHECK(b.listing.footprint.missing(SELL, -102, 3) == 4);
+}
+
+TEST_CASE("takers are counted: what faded, what the cap kept, what they did not get") {
+  VenueConfig config;
+  config.fade = 0.5;
+  config.participation_cap = 0.5;
+  Bench b(config);
+  b.level(SELL, 101, 10, 0);
+  b.row(Kind::TRADE, BUY, 101, 6, 1);
+  CHECK(b.send(BUY, 101, 9, 2, Tif::IOC).venue.cum == 3);
+  const Listing::Counters& c = b.listing.counters;
+  CHECK(c.faded == 4);
+  CHECK(c.capped == 2);
+  CHECK(c.taker_unfilled == 6);
+  CHECK(c.extrapolated == 1);
+  CHECK(b.fills[0].extrapolated == 1);
+  CHECK(b.venue.responses()[0].extrapolated);
+}
+
+TEST_CASE("an instrument of orders stays awake while something of ours is missing there") {
+  VenueConfig config;
+  config.refill_half_life_ns = 0;
+  Bench b(config);
+  b.row(Kind::ADD, SELL, 101, 10, 0);
+  b.send(BUY, 101, 4, 1, Tif::IOC);
+  b.send(SELL, kNoPrice, 4, 1);
+  for (const Ns h : kMarkoutNs) b.listing.markouts.read(b.fills, h + 1, 0);
+  b.listing.account.position = 0;
+  CHECK(b.listing.busy());
+  b.row(Kind::CLEAR, SELL, 0, 0, 2);
+  CHECK_FALSE(b.listing.busy());
+}
