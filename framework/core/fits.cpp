@@ -22,7 +22,7 @@ bool believed(const Book& book) noexcept {
 
 bool CancelPass::wanted(const Event& e) const noexcept {
   const bool changes = e.kind == Kind::CANCEL || e.kind == Kind::MODIFY || e.kind == Kind::REPLACE;
-  return changes && !(e.flags & (RECOVERED | UNCERTAIN)) && believed(book_);
+  return changes && !(e.flags & (RECOVERED | UNCERTAIN | OWN)) && believed(book_);
 }
 
 void CancelPass::apply(const Event& e, std::vector<CancelSeen>& out) {
