@@ -24,8 +24,8 @@ Out<std::int64_t, 2> touches_at(nb::iterable chunks, const Times& ts) {
   if (more)
     for (nb::handle chunk : chunks) {
       const auto words = nb::cast<Words>(chunk);
-      for (std::size_t i = 0; more && i < words.shape(0); ++i)
-        more = touches.on_row(event_at(words, i));
+      const auto* rows = reinterpret_cast<const Event*>(words.data());
+      for (std::size_t i = 0; more && i < words.shape(0); ++i) more = touches.on_row(rows[i]);
       if (!more || PyErr_CheckSignals() != 0) break;
     }
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
