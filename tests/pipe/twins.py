@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from naive import Legs, Naive
 from naive_listing import Listing, Rules
 from random_market import MID, random_tape
@@ -252,6 +253,9 @@ def compare(
     same(travelled, [(o.sent, o.arrived) for o in naive.orders])
     for x in listings:
         same_money(outcome.run.samples, x)
+    assert outcome.run.traded_lots == [x.trades.volume for x in listings]
+    left = [x.overlay.level(outcome.run.ts_end) for x in listings]
+    assert outcome.run.overlay_ticks == pytest.approx(left)
     counters = outcome.run.counters
     assert {k: counters[k] for k in COUNTERS} == {k: naive.counters[k] for k in COUNTERS}
     return outcome, naive
