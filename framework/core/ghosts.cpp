@@ -59,7 +59,8 @@ Ghosts::Ghosts(GhostConfig config, std::vector<std::int64_t> rows)
     : config_(std::move(config)),
       chosen_(std::move(rows)),
       draws_(static_cast<std::size_t>(config_.particles)) {
-  for (const QueueConfig& model : config_.models) models_.emplace_back(model);
+  for (const QueueConfig& each : config_.models)  // mean shares would make no probability
+    models_.emplace_back(QueueConfig{each.model, each.n, true});
   book_.keeps = config_.keeps;
   out_.reserve(chosen_.size());
   forecasts_.resize(chosen_.size() * models_.size());
@@ -252,35 +253,26 @@ void Ghosts::change(Ghost& g, const OrderBook::Change& c, const Event& e) {
 
 void Ghosts::resize(Ghost& g, Lots before, Lots after, Ts ts) {
   if (after == before) return;  // without the order there is no such row
-  const Lots cancelled = before - after - g.averse.traded;
+  if (after < before && g.unfilled > 0) thin(g, before, after, ts);
   averse_.resize(g.averse, before, after, ts);
-  if (after < before && g.unfilled > 0) thin(g, std::max(cancelled, Lots{0}), before, after);
 }
 
-/// `cancelled` lots left a level of `before`: before the shadow or behind it, a draw a particle.
-void Ghosts::thin(Ghost& g, Lots cancelled, Lots before, Lots after) {
-  if (cancelled > 0) {
-    const std::uint64_t key = draw_bits(config_.seed, kPlaces, static_cast<std::uint64_t>(row_),
-                                        static_cast<std::uint64_t>(out_[g.index].row));
-    for (std::size_t p = 0; p < draws_.size(); ++p)
-      draws_[p] = static_cast<double>(mix64(key ^ p) >> 11) * 0x1.0p-53;
-  }
-  const double size = static_cast<double>(cancelled), level = static_cast<double>(before);
-  for (std::size_t m = 0, i = 0; m < models_.size(); ++m) {
-    double front = -1, ahead_share = 0;  // particles of one place are many
+/// A level with the shadow in it shrank. What prints do not explain was cancelled: before the
+/// shadow or behind it, by a draw a particle.
+void Ghosts::thin(Ghost& g, Lots before, Lots after, Ts ts) {
+  const std::uint64_t key = draw_bits(config_.seed, kPlaces, static_cast<std::uint64_t>(row_),
+                                      static_cast<std::uint64_t>(out_[g.index].row));
+  for (std::size_t p = 0; p < draws_.size(); ++p)
+    draws_[p] = static_cast<double>(mix64(key ^ p) >> 11) * 0x1.0p-53;
+  Order::Resting shadow = g.averse;  // prints are the same to all
+  for (std::size_t m = 0, i = 0; m < models_.size(); ++m)
     for (std::size_t p = 0; p < draws_.size(); ++p, ++i) {
-      double& ahead = g.ahead[i];
-      if (ahead < 0) continue;
-      if (cancelled > 0 && ahead > 0) {
-        const double back = std::max(level - ahead, 0.0);
-        if (ahead != front) ahead_share = 1 - models_[m].behind(ahead, back);
-        front = ahead;
-        ahead -= std::clamp(draws_[p] < ahead_share ? size : 0.0, std::max(0.0, size - back),
-                            std::max(0.0, std::min(ahead, size)));
-      }
-      ahead = std::min(ahead, static_cast<double>(after));
+      if (g.ahead[i] <= 0) continue;
+      shadow.ahead = g.ahead[i];
+      shadow.traded = g.averse.traded;
+      models_[m].resize(shadow, before, after, ts, draws_[p]);
+      g.ahead[i] = shadow.ahead;
     }
-  }
 }
 
 // ---- ghosts come and go ----

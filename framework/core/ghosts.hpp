@@ -163,7 +163,7 @@ class Ghosts {
   void on_changes(const Event& e, std::span<const OrderBook::Change> changes);
   void change(Ghost& g, const OrderBook::Change& c, const Event& e);
   void resize(Ghost& g, Lots before, Lots after, Ts ts);
-  void thin(Ghost& g, Lots cancelled, Lots before, Lots after);
+  void thin(Ghost& g, Lots before, Lots after, Ts ts);
   void hide(const Event& e);
   void leave(Ghost& g, GhostEnd why, Ts ts);
   void close_due(Ts ts);
