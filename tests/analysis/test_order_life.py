@@ -28,9 +28,9 @@ def test_a_filled_maker_order(three_fills: RunData) -> None:
         "2 lots; reported to us at 2024-03-05 08:50:01.000000000.",
         "    Against later mids, in ticks: +0.5 after 10 ms, +1.5 after 100 ms, +3.5 after 1 s.",
         "2024-03-05 08:50:01.000000000  Filled; 2 of 2 lots filled at 100 on average.",
-        "Shortfall against the mid 99.95 of its decision: +0.00009 USDT (delay: feed +0.0001, "
-        "delay: model service +0.0002, delay: strategy + risk -0.0001, network +0.0002, "
-        "timing -0.0002, spread -0.0001, fees -0.00001).",
+        "Shortfall against the mid 99.95 of its decision: +0.00009 USDT (feed +0.0001; "
+        "model service +0.0002; strategy, risk -0.0001; network +0.0002; "
+        "timing -0.0002; spread -0.0001; fees -0.00001).",
     ]
 
 
@@ -57,7 +57,7 @@ def test_what_our_own_push_cost_and_whether_to_believe_it(three_fills: RunData) 
     lines = order_life(three_fills, 3)
     assert any("fee 0.00003996, impact +0.00002 USDT" in line for line in lines)
     assert any(line.startswith("    Extrapolated: ") for line in lines)
-    assert "impact: charged +0.00002" in lines[-1]
+    assert "impact, charged +0.00002" in lines[-1]
 
 
 def test_a_refused_one(three_fills: RunData) -> None:

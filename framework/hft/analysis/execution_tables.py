@@ -12,15 +12,15 @@ from hft.analysis.units import NONE, amount, count, duration, share
 
 STAGE_NAMES = {
     "scheduling": "from parent to child",
-    "feed": "delay: feed",
-    "wait": "delay: model wait",
-    "service": "delay: model service",
-    "gateway": "delay: strategy + risk",
+    "feed": "feed",
+    "wait": "model wait",
+    "service": "model service",
+    "gateway": "strategy, risk",
     "network": "network",
     "timing": "timing",
     "spread": "spread",
-    "walk": "impact: walk",
-    "charged": "impact: charged",
+    "walk": "impact, walked",
+    "charged": "impact, charged",
     "opportunity": "opportunity",
     "fees": "fees",
     "total": "total",
@@ -146,14 +146,14 @@ ONE_EACH: tuple[Callable[[Figures], Table], ...] = (model_server, footprint, cos
 def _spread(stage: Figures | None) -> list[str]:
     if stage is None:
         return [""] * 3
-    middle = f"{_bps(stage['q25'])} .. {_bps(stage['q75'])}"
+    middle = f"{_bps(stage['q25'])}..{_bps(stage['q75'])}"
     return [_bps(stage["bps"]), _bps(stage["median"]), middle]
 
 
 def _bps(value: float | None) -> str:
     if value is None:
         return NONE
-    return "0" if not value else f"{value:+.3f}" if abs(value) >= 0.001 else f"{value:+.0e}"
+    return "0" if not value else f"{value:.3f}" if abs(value) >= 0.001 else f"{value:.0e}"
 
 
 def _money(value: float) -> str:

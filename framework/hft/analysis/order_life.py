@@ -189,7 +189,7 @@ def _shortfall(run: RunData, instrument: int, order_id: int) -> list[str]:
         return []
     facts, k = short.facts, int(np.flatnonzero(short.orders["id"] == order_id)[0])
     parts = {name: int(part[k]) / (2 * MONEY_PER_UNIT) for name, part in short.parts.items()}
-    told = ", ".join(
+    told = "; ".join(
         f"{STAGE_NAMES[name]} {amount(cost, signed=True)}" for name, cost in parts.items() if cost
     )
     if not told:
