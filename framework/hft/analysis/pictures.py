@@ -182,7 +182,8 @@ def _shortfall(account: Figures) -> Picture:
         )
         series.append(Bars("middle half of filled orders", at, low, high, "tone1", 0.3))
         series.append(Marks("their median", at, middle, "tone1"))
-    axes = Axes("cost [bps]", "", "named", names, zero=True)
+    short = ["unfilled" if name == "opportunity" else name for name in names]
+    axes = Axes("cost [bps]", "", "named", short, zero=True)
     caption = (
         "What carrying decisions out cost, stage after stage up to the total, of all orders; a bar "
         "down is a gain. Beside it how it lies over the orders that were filled, without "
