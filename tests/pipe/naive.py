@@ -214,10 +214,12 @@ class Naive:
             self.answers.append((order.id, what, ts, recv, price, lots))
             if what == "CANCEL_REJECTED":
                 order.cancelling = False
-            order.over |= final
             if what in ("FILL", "LAST_FILL"):
+                order.heard += lots
                 self.known_position[order.inst] += order.side * lots
-            if late:
+            # Answers may overtake each other: the last lot heard ends an order, not the last made.
+            order.over |= order.heard == order.lots if "FILL" in what else final
+            if late and "FILL" not in what:
                 return
 
             def handler() -> None:

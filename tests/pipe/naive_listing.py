@@ -74,7 +74,8 @@ class Order:
     ahead_at_rest: float = 0.0
     traded: int = 0
     traded_ts: int = NEVER
-    over: bool = False  # as we know it
+    heard: int = 0  # filled, as we know it
+    over: bool = False  # likewise
     cancelling: bool = False
 
     @property

@@ -63,11 +63,21 @@ RULES: dict[str, dict[str, Any]] = {
         "participation_cap": 0.9,
     },
 }
+DRAWN = {"entry": "profile", "response": "profile", "compute": "profile"}
 TRAVEL: dict[str, dict[str, Any]] = {
     "by class": {"entry_cancel": 300_000, "entry_replace": 9 * MS},
     "alone": {"entry_cancel": 2_000, "entry_replace": 1 * MS, "ordering": "independent"},
     "gate": {"risk": 150_000},
     "gate, alone": {"risk": 40_000, "entry_cancel": 10_000, "ordering": "independent"},
+    "blocks": {"profile": "same-region", **DRAWN},
+    "samples": {"profile": "cross-region", "model": "empirical", **DRAWN},
+    "samples, alone": {
+        "profile": "same-region",
+        "model": "empirical",
+        "ordering": "independent",
+        "entry": "profile",
+        "compute": "profile",
+    },
 }
 
 

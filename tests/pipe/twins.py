@@ -16,6 +16,7 @@ from sim import JOURNAL, T0, UPDATE, UPDATES, rechunked
 from hft import Strategy
 from hft.analysis.records import FillReason
 from hft.engine import run_once
+from hft.execution.latency import core_legs
 from hft.plan import prepare
 from hft.types import EVENT, SEEN_BY_BOTH, Datum, Flag, InstrumentSpec, Kind
 
@@ -149,6 +150,26 @@ def leg_file(spec: Any, file: Path) -> Any:
     return {"file": str(file)}
 
 
+class Drawn:
+    """A leg of the core's, one message at a time: what it is drawn from is tested on its own."""
+
+    def __init__(self, leg: Any) -> None:
+        self.leg = leg
+
+    def at(self, ts: int, n: int = 0) -> int:
+        return int(self.leg.at(np.array([ts]), np.array([n]))[0])
+
+
+def twin_legs(plan: Any, latency: dict[str, Any]) -> Legs:
+    """As the recipe says them; what a profile tells is drawn by the core."""
+    if "profile" not in latency:
+        return Legs(**latency)
+    drawn = core_legs(plan.recipe.latency, plan.recipe.seed, plan.feeds, ids=True)
+    names = ("entry", "response", "compute", "risk", "entry_cancel", "entry_replace")
+    kept = {name: Drawn(getattr(drawn, name)) for name in names}
+    return Legs(**kept, ordering=latency.get("ordering", "fifo"))
+
+
 def compare(
     seed: int,
     tmp_path: Path,
@@ -210,7 +231,7 @@ def compare(
     entry = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if entry is None else entry
     response = int(rng.choice([0, 1_000, 700_000, 5 * MS])) if response is None else response
     compute = int(rng.choice([0, 20_000, 3 * MS])) if compute is None else compute
-    latency = dict(entry=entry, response=response, compute=compute, **(legs or {}))
+    latency = dict(entry=entry, response=response, compute=compute) | (legs or {})
     names = [f"I{i}.V{i % venues}" for i in range(instruments)]
     specs = [
         InstrumentSpec(symbol=f"I{i}", venue=f"V{i % venues}", tick=0.5, lot=1.0, inverse=inverse)
@@ -233,7 +254,7 @@ def compare(
     naive = twin(
         listings,
         tapes,
-        legs=Legs(**latency),
+        legs=twin_legs(plan, latency),
         script=naive_script(script, sent := []),
         on_fill=naive_reply(instruments),
         hears_books=hears_books,
