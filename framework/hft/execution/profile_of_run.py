@@ -1,9 +1,11 @@
 """A latency profile of a run, live or replayed: what its orders, cancels and inferences took.
 
-New orders and inferences come from `orders.parquet`, so an inference is in it if an order followed
-from it. Cancels and replaces come from the journal, which holds when their handler began and when
-the venue answered; when they were sent is that beginning plus the desk's time, of an order of the
-same handler where there is one, else the run's median.
+New orders come from `orders.parquet`. Inferences come from the run's samples of waits and services,
+which the journal's SIGNAL records, one an answer, give their times; of a run of days apart, or with
+batches, only those come that an order followed from, with the order's stamps. Cancels and replaces
+come from the journal, which holds when their handler began and when the venue answered; when they
+were sent is that beginning plus the desk's time, of an order of the same handler where there is
+one, else the run's median.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from hft.execution.profiles import (
     ProfileFacts,
     make_profile,
 )
-from hft.journal import RecordKind
+from hft.journal import JOURNAL, RecordKind
 
 Int = NDArray[np.int64]
 Columns = dict[str, NDArray[Any] | list[Any]]
@@ -37,6 +39,8 @@ Columns = dict[str, NDArray[Any] | list[Any]]
 # Update::Kind of core/message.hpp, by the request they answer.
 ANSWERS = {"cancel": (RecordKind.CANCEL, (4, 5)), "replace": (RecordKind.REPLACE, (6, 7))}
 _REFUSED = (5, 7)
+MOST_SAMPLES = 1 << 16
+"""Waits that a run keeps, `ThinnedNs::kMost`: beyond it every second one, every fourth ..."""
 
 
 def profile_of_run(folder: Path) -> LatencyProfile:
@@ -57,8 +61,13 @@ def profile_of_run(folder: Path) -> LatencyProfile:
         rate = _rate(run, folder)
     except HftError as error:
         notes.append(f"Without message rates: {error}.")
-    parts = [_new_orders(orders), _inferences(orders)]
-    parts += _changes(folder, orders)
+    journal = _journal(folder)
+    answered = _answers(run, journal)
+    if answered is None:
+        answered = _inferences(orders)
+        if len(answered["ts"]):
+            notes.append("Inferences: only those from which an order followed.")
+    parts = [_new_orders(orders), answered, *_changes(journal, orders)]
     if len(parts) > 2:
         notes.append("Cancels and replaces: from the journal, sent a desk's time after their call.")
     columns = _stacked(parts)
@@ -99,6 +108,34 @@ def _new_orders(orders: NDArray[Any]) -> Columns:
     }
 
 
+def _journal(folder: Path) -> NDArray[Any]:
+    try:
+        return run_folder.read_journal(folder)
+    except DataError:  # a folder may be kept without its journal
+        return np.zeros(0, JOURNAL)
+
+
+def _answers(run: RunData, journal: NDArray[Any]) -> Columns | None:
+    """Every inference, thinned as the run thinned them; None where they cannot be told apart."""
+    kind = np.asarray(journal["kind"])
+    answer = np.flatnonzero(kind == RecordKind.SIGNAL)
+    wait, service = run.model_wait_ns, run.model_service_ns
+    if not answer.size or wait.size != service.size or (kind == RecordKind.START).sum() != 1:
+        return None
+    stride = 1 << max(0, (-(-answer.size // MOST_SAMPLES) - 1).bit_length())
+    answer = answer[::stride]
+    if not 0 <= wait.size - answer.size <= 1:  # the last may have been under way at the end
+        return None
+    wait, service = wait[: answer.size], service[: answer.size]
+    return {
+        "kind": ["model"] * answer.size,
+        "ts": np.asarray(journal["ts"])[answer] - service - wait,
+        "wait_ns": wait,
+        "service_ns": service,
+        "batch": np.ones(answer.size, np.int64),
+    }
+
+
 def _inferences(orders: NDArray[Any]) -> Columns:
     asked = orders[(orders["by_signal"] == 1) & (orders["ts_model_start"] != NO_TIME)]
     # One inference can lead to several orders.
@@ -118,12 +155,8 @@ def _between(rows: NDArray[Any], start: str, end: str) -> Int:
     return took
 
 
-def _changes(folder: Path, orders: NDArray[Any]) -> list[Columns]:
+def _changes(journal: NDArray[Any], orders: NDArray[Any]) -> list[Columns]:
     """Cancels and replaces that the venue answered."""
-    try:
-        journal = run_folder.read_journal(folder)
-    except DataError:  # a folder may be kept without its journal
-        return []
     made = []
     for message, (asked, answered) in ANSWERS.items():
         kind = np.asarray(journal["kind"])
