@@ -79,6 +79,20 @@ def test_a_hole_breaks_the_line() -> None:
     assert path[1].count("M") == 2
 
 
+def test_bars_stand_between_their_ends_and_an_empty_one_is_seen() -> None:
+    x, low, high = np.arange(2.0), np.array([-1.0, 2.0]), np.array([3.0, 2.0])
+    bars = svg.Bars("b", x, low, high, "buy", texts=["first <1>", ""])
+    text = svg.draw(svg.Axes("y", x="named", names=["a", "b"]), [bars], "t")
+    boxes = re.findall(
+        r'<rect class="bar buy" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)">', text
+    )
+    (top, tall), (middle, flat) = [(float(y), float(h)) for y, h in boxes]
+    assert flat == 1.0
+    assert top < middle < top + tall
+    assert "<title>first &lt;1&gt;</title>" in text
+    assert text.count('class="bar buy"') == 3  # the legend's key too
+
+
 def test_times_of_several_days_have_dates() -> None:
     day = 86_400 * 10**9
     first = int(np.datetime64("2024-03-04T21:00", "ns").astype(int))

@@ -14,6 +14,7 @@ from random_market import random_tape
 from random_orders import random_order_tape
 from sim import Sim
 from test_mids import played
+from twins import MS
 
 import hft
 from hft.analysis import execution_tables, pnl
@@ -296,3 +297,33 @@ def test_it_comes_as_a_frame(three_fills: RunData) -> None:
     assert len(report.to_pandas("shortfall")) == 4
     three_fills.mids = None
     assert Report(three_fills).shortfall.is_empty()
+
+
+OVERLAY = {"weights": (0.02, 0.011), "half_lives": (5 * MS, 80 * MS), "permanent": 0.003}
+MODELS: dict[str, dict[str, Any]] = {
+    "overlay": {"impact": OVERLAY},
+    "fade": {"fade": 0.3, "refill_probability": 0.5},
+    "cap": {"participation_window": 40 * MS, "participation_cap": 0.3},
+    "touch": {"depth": "touch", "slippage": {"model": "spread", "coefficient": 0.4}},
+    "touch and overlay": {
+        "depth": "touch",
+        "participation_window": 40 * MS,
+        "slippage": {"model": "square_root", "coefficient": 0.8},
+        "impact": OVERLAY,
+    },
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_identity_is_exact_under_every_model_of_impact(name: str) -> None:
+    fees = {"maker_fee": -0.00001, "taker_fee": 0.0005}
+    for seed in range(3):
+        run, _ = played(seed, random_tape, venue={**fees, **MODELS[name]})
+        short = of(run)
+        assert (short.residual == 0).all()
+        assert short.holds
+        assert short.parts["charged"].sum() == 2 * run.fills["impact"].sum()
+        assert run.fills["impact"].any() == ("impact" in MODELS[name] or "slippage" in MODELS[name])
+        if "depth" in MODELS[name]:  # filled whole at the touch
+            assert not short.parts["walk"].any()
+        assert figures_of(run)["headline"]["identity_holds"]

@@ -141,6 +141,9 @@ def _figures(figures: Figures) -> Iterator[tuple[str, str, float | None]]:
     yield "t of mean gain (Lo)", "amount", head["t_stat_lo"]
     bracket = figures["bracket"] or {}
     yield "net, risk-averse queue", "amount", bracket.get("net")
+    short = figures["shortfall"][0]["all"]["total"] if figures["shortfall"] else {}
+    yield "implementation shortfall", "amount", short.get("money")
+    yield "shortfall, bps of what was asked", "amount", short.get("bps")
     for name in ("orders", "fills", "filled_lots", "refused", "replaces"):
         yield name.replace("_", " "), "count", orders[name]
     for name in ("fill_ratio", "passive_fill_ratio", "maker_share", "cancel_ratio"):
