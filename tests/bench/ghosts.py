@@ -1,4 +1,4 @@
-"""What hiding orders costs, and what an n of `power3` that was not fitted costs.
+"""Hiding orders: its speed, what an n of `power3` that was not fitted costs, odd fates.
 
     python tests/bench/ghosts.py STORE ...
 
@@ -18,6 +18,7 @@ from hft.data.opening import open_data
 from hft.fitting.tape import Source, sources_of
 from hft.scoring.ghosts import MODELS, Model, Options, candidates, hide, split
 from hft.scoring.statistics import fair_brier
+from hft.types import Kind
 
 LADDER = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 OPTIONS = Options()
@@ -39,6 +40,9 @@ def main() -> None:
     print("|---|" + "---|" * len(LADDER))
     for source, rows in zip(sources, lines, strict=True):
         ladder(source, rows)
+    print()
+    for source, rows in zip(sources, lines, strict=True):
+        unexplained(source, rows)
 
 
 def speed(source: Source) -> np.ndarray:
@@ -67,6 +71,28 @@ def ladder(source: Source, rows: np.ndarray) -> None:
         mean = fair_brier(window.probability, window.filled, OPTIONS.particles).mean(axis=0)
         cells = " | ".join(f"{1e3 * each:.2f}" for each in mean)
         print(f"| {source.name}, {what} | {cells} |", flush=True)
+
+
+def unexplained(source: Source, rows: np.ndarray) -> None:
+    """Fates that first in, first out does not explain, and those that self-match prevention does.
+
+    It does where an order at the price is cancelled in the instant of a trade that it is not in.
+    """
+    fates = hide(source, rows, [], OPTIONS).rows
+    odd = fates[fates["ts_exact"] != fates["ts_fill"]]
+    tape = source.market.read(source.name)
+    prevented = 0
+    for fate in odd:
+        at = min(int(fate["ts_exact"]), int(fate["ts_fill"]))
+        first, last = np.searchsorted(tape["ts_event"], [at, at + 1])
+        told = tape[first:last]
+        traded = told["order_id"][told["kind"] == Kind.EXECUTE]
+        gone = (told["kind"] == Kind.CANCEL) & (told["price"] == fate["price"])
+        prevented += bool(len(traded) and (~np.isin(told["order_id"][gone], traded)).any())
+    print(
+        f"{source.name}: {len(odd):,} of {len(fates):,} fates are not those of a queue; with "
+        f"{prevented:,} of them an order is cancelled in the instant of a trade past it"
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hft.scoring.queues import Score
+from hft.scoring.queues import BY_PLACES, Score
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ HEAD = (
     "time error, s",
     "90 %, s",
 )
-SHOWN = ("power1", "power2", "power3", "log1", "log2", "risk_averse")
+SHOWN = ("power1", BY_PLACES, "power3", "log1", "log2", "risk_averse")
 COLOURS = ("#8a8f98", "#2f8f5b", "#1f5fa8", "#c58a1d", "#7a4fa3", "#c8452d")
 
 
@@ -142,12 +142,14 @@ def _draw_reliability(axes: Any, score: Score, window: str) -> None:
     axes.plot([0, 1], [0, 1], color="#8a8f98", lw=1, ls="--")
     known = {f.model: f for f in getattr(score, window)}
     for i, (name, colour) in enumerate(zip(SHOWN, COLOURS, strict=True)):
+        if name not in known:  # too few cancels
+            continue
         bins = [b for b in known[name].reliability if b.orders >= 10]
         x = [b.predicted + 0.006 * (i - 2.5) for b in bins]  # side by side, or they hide each other
         y = [b.realised.value for b in bins]
         error = [[b.realised.value - b.realised.low for b in bins],
                  [b.realised.high - b.realised.value for b in bins]]  # fmt: skip
-        n = "" if known[name].n is None else f", n = {known[name].n:.2g}"
+        n = "" if known[name].n is None else f" ({known[name].n:.2g})"
         axes.errorbar(x, y, yerr=error, fmt="o-", ms=3, lw=1.2, capsize=2, color=colour,
                       label=f"{name}{n}")  # fmt: skip
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="said", ylabel="filled")
