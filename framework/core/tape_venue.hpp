@@ -3,12 +3,15 @@
 ///
 /// A tape of levels only estimates our place in a queue (`Queue`); a tape of orders knows it: ours
 /// stands behind every order that had arrived before it. Fast: a row that touches nothing of ours
-/// costs one bit test more than the bare book. Slow: rows at levels where we rest. Given up: the
-/// tape never reacts to us; what we took stays missing until it heals (`refill_half_life_ns`) or
-/// the tape removes it.
+/// costs one bit test more than the bare book. Slow: rows at levels where we rest or have taken.
+/// Given up: the tape never reacts to us. What we took is missing for those who come after
+/// (`Footprint`), our push of the price is charged in money (`Overlay`), and fills that are too
+/// much of the volume to be believed are marked (`Participation`).
 ///
 /// Assumptions, each where it acts: `on_print` and `on_execute` (who shares a print), `on_crossed`
-/// (the other side arrives at our price), `take` (walking displayed size), `Queue` (our place).
+/// (the other side arrives at our price), `walk` and `match` (what a taker finds), `Queue` (our
+/// place). What a limit order could not take because it had faded or was capped rests, even where
+/// it crosses the book that is shown.
 #pragma once
 #include <deque>
 #include <optional>

@@ -209,6 +209,15 @@ def test_own_volume_never_exceeds_the_cap_and_fills_tell_when_it_is_much(seed: i
         assert run.traded_lots == [int(prints["qty"].sum())]
 
 
+def test_the_whole_market_is_counted_where_we_never_traded_too() -> None:
+    sim = Sim(also=("Y.SIM",))
+    for at in range(1, 50):
+        sim.trade(BUY, 101, 2, at=at)
+        sim.trade(SELL, 99, 3, at=at, inst="Y.SIM")
+    sim.submit(BUY, price=90, lots=1, at=20)
+    assert sim.run().run.traded_lots == [98, 147]
+
+
 def test_a_fill_of_our_own_size_in_a_quiet_market_is_extrapolated() -> None:
     sim = Sim()
     sim.book(bids={99: 100}, asks={101: 100})
