@@ -118,9 +118,10 @@ def candidates(source: Source, options: Options) -> tuple[Int, int]:
 
     kinds = source.market.kinds(source.name, source.start, source.end)
     if not kinds & {"ADD", "REPLACE"}:
+        what = "tells levels, not orders" if "LEVEL" in kinds else "holds no orders"
         raise DataError(
-            f"{source.path}: {source.name} tells levels, not orders: what happened to any one "
-            "order is not in it. Want a feed of orders (L3): shanghai, databento MBO, itch ..."
+            f"{source.path}: {source.name} {what}: what happened to any one order is not in it. "
+            "Want a feed of orders (L3): shanghai, databento MBO, itch ..."
         )
     scan = _core.GhostScan(options.levels, options.replace_keeps, options.seed)
     for rows in source.market.chunks(source.name, source.start, source.end):

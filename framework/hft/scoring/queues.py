@@ -108,12 +108,9 @@ def score_queues(
         ConfigError: an option makes no sense, or there is no such instrument or day.
         DataError: the data tell levels, or too few orders.
     """
-    from hft.fitting.tape import sources_of
-
     _require_sound(options)
-    start, end = _day(market, path, date)
     prepared = []
-    for source in sources_of(market, path, symbols, start, end):
+    for source in _sources(market, path, symbols, date):
         with progress(f"{source.name}: orders") as tell:
             prepared.append(_prepare(source, options))
             tell(prepared[-1].candidates, 1.0)
@@ -142,13 +139,22 @@ def _require_sound(options: Options) -> None:
         raise ConfigError(f"share is {options.share}: expected above 0 and below 1")
 
 
-def _day(market: MarketData, path: str, date: str | None) -> tuple[str | None, str | None]:
+def _sources(
+    market: MarketData, path: str, symbols: tuple[str, ...], date: str | None
+) -> list[Source]:
+    from hft.fitting.tape import sources_of
+
+    sources = sources_of(market, path, symbols, None, None)
     if date is None:
-        return None, None
-    days = {day for name in market.symbols() for day in market.days(name)}
-    if date not in days:
-        raise ConfigError(f"{path} has no rows of {date!r}; it has {', '.join(sorted(days))}")
-    return date, str(np.datetime64(date, "D") + 1)
+        return sources
+    for source in sources:
+        days = market.days(source.name)
+        if date not in days:
+            raise ConfigError(
+                f"{path}: {source.name} has no rows of {date!r}; it has {', '.join(days)}"
+            )
+    after = str(np.datetime64(date, "D") + 1)
+    return [replace(source, start=date, end=after) for source in sources]
 
 
 def _prepare(source: Source, options: Options) -> Prepared:
