@@ -15,9 +15,9 @@
 ///   than it rested at is no such event: a changed order that took, and it ends the window.
 /// - Window of the order: from arrival to its own end (cancel, or a change that loses its place),
 ///   the horizon, or the end of open trading, whatever comes first. Nobody is judged beyond it, as
-///   who cancels knows why. A filled order has no such end: its window is the horizon's.
-///   That makes windows of the filled longer than those of the cancelled, so no model's mean can
-///   meet the rate of fills exactly: see the second window.
+///   who cancels knows why. An order filled whole has no such end: its window is the
+///   horizon's. So windows of the filled are longer than those of the cancelled, and no model's
+///   mean can meet the rate of fills exactly: see the second window.
 /// - Window of the place: the horizon, whatever the order did. What happened is then where the
 ///   tape's own orders leave its place: exact under the same assumption as everything here, that
 ///   nobody would have acted otherwise.
@@ -28,9 +28,8 @@
 ///   reached, and `exact` underfills.
 /// - A print through the price fills, the other side's size arriving there does not: where every
 ///   trade is told, an order that is met is printed.
-/// - A cancel lies wholly before or behind the shadow, by a draw a ghost, row and particle, the
-/// same
-///   for all models; the share of particles that are filled is the probability.
+/// - A cancel lies wholly before or behind the shadow, by a draw a ghost, row and particle that all
+///   models share; the share of particles that are filled is the probability.
 /// - `exact` meets the same prints with the true queue before it.
 #pragma once
 #include <deque>
