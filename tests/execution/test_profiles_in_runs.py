@@ -16,7 +16,7 @@ from hft.cli.main import cli
 from hft.config import LatencyConfig, Series, load_recipe, to_recipe
 from hft.errors import ConfigError
 from hft.execution.draws import Stream, draw_bits, draw_uniform
-from hft.execution.latency import core_legs, delayed, resolve
+from hft.execution.latency import core_legs, delayed, drawn_from, resolve
 from hft.execution.profile_of_run import profile_of_run
 from hft.execution.profiles import (
     NONE,
@@ -28,6 +28,7 @@ from hft.execution.profiles import (
 )
 from hft.feeds import open_feeds
 from hft.live.verify import verify_run
+from hft.plan import prepare
 from hft.types import EVENT
 
 FACTS = ProfileFacts(origin="measured", source="a test")
@@ -139,6 +140,15 @@ def test_the_run_folder_says_what_each_leg_was(clockwork: Path, tmp_path: Path) 
     written = load_recipe(folder / "recipe.toml")["latency"]
     assert written["profile"] == "same-region"
     assert (written["entry"], written["response"]) == ("profile", "3ms")
+
+
+def test_the_option_draws_what_the_profile_has_over_what_the_recipe_says(tmp_path: Path) -> None:
+    path = saved(profile(), tmp_path)
+    cls = {"latency": {"entry": "9ms", "compute": "5us"}}
+    plan = prepare(Strategy, "synth", recipe=cls, settings=drawn_from(path))
+    latency = plan.recipe.latency
+    assert (latency.entry, latency.response, latency.compute) == ("profile", "profile", "5us")
+    assert latency.feed == "data"
 
 
 # ---- what is drawn

@@ -24,7 +24,9 @@ PATH = click.Path(path_type=Path)
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key or parameter."
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of the recipe and of synthetic data.")
-@click.option("--latency", metavar="PROFILE", help="A latency profile: a file or a shipped one.")
+@click.option(
+    "--latency", metavar="PROFILE", help="A file or a shipped profile: draws what it has."
+)
 @click.option("--placebo", is_flag=True, help="Also run with the signal taken from other rows.")
 @click.option(
     "--sweep", is_flag=True, help="Also run with latency x 0, 1/2, 2 and 4, and the placebo."
@@ -65,7 +67,7 @@ def backtest(
     from hft.analysis import terminal
     from hft.analysis.report import Report
     from hft.data.progress import progress
-    from hft.execution.latency import told_of
+    from hft.execution.latency import drawn_from, told_of
     from hft.loader import project_strategy
     from hft.plan import prepare
 
@@ -75,9 +77,10 @@ def backtest(
         "data.start": start,
         "data.end": end,
         "engine.profile": profile,
-        "latency.profile": latency,
     }
     settings = {key: value for key, value in chosen.items() if value}
+    if latency is not None:
+        settings |= drawn_from(latency)
     plan = prepare(
         strategy or project_strategy(),
         data,

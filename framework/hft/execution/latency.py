@@ -100,6 +100,19 @@ def _from_profile(legs: dict[str, Leg | None], profile: LatencyProfile) -> None:
             )
 
 
+def drawn_from(profile: str) -> dict[str, str | None]:
+    """Recipe keys by which a run draws from a profile all it can: what the profile lacks stays.
+
+    A feed keeps its own delays, which belong to its rows.
+    """
+    stages = load_profile(profile).stages()
+    legs = {name: source[1] for name, source in _SOURCE.items() if name != "feed"}
+    drawn = {name: PROFILE for name, stage in legs.items() if stage in stages}
+    # Classes of messages follow their own traces, as far as there are any.
+    keys = {f"latency.{name}": None if name in AS_ENTRY else leg for name, leg in drawn.items()}
+    return {"latency.profile": profile, **keys}
+
+
 def told_of(latency: LatencyConfig) -> str:
     """Which legs a profile draws and which the recipe tells, in one line."""
     legs = {name: getattr(latency, name) for name in LEGS}
