@@ -73,6 +73,8 @@ void Engine::call(F&& handler) {
 
 void Engine::on_row(Market& m, const Event& e, std::int64_t row) {
   m.apply(e);
+  if (m.left) [[unlikely]]
+    m.left->apply(m.book, e);
   m.row = row;
   {
     const StageTimer timer(profile && !m.sources.empty(), stages.features);
@@ -124,14 +126,33 @@ void Engine::on_packet(Market& m, Ts now) {
   cause_market_ = nullptr;
 }
 
+/// A level of ours that healed or was taken moves without a row.
+void Engine::settle_left(Market& m, Ts now) {
+  m.left->settle(m.book, m.own, now, [&](int side, std::int64_t key, Lots lots) {
+    Event e{};
+    e.kind = Kind::LEVEL;
+    e.side = static_cast<std::int8_t>(side);
+    e.price = key * side;
+    e.qty = lots;
+    for (Source& s : m.sources)
+      if (s.reactive) s.features->on_row(e, m.left->book());
+  });
+}
+
 void Engine::fire_sources(Market& m, Ts now, bool clock) {
+  if (m.left) [[unlikely]]
+    settle_left(m, now);
   for (Source& s : m.sources) {
+    const bool left = s.reactive && m.left;
+    const Book& book = left ? m.left->book() : m.book;
     bool fired = false;
     {
       const StageTimer timer(profile, stages.features);
+      if (left && clock) [[unlikely]]
+        s.features->catch_up(book, now);
       fired = clock ? (s.features->next_clock() <= now &&
-                       s.features->on_clock(m.book, s.features->next_clock()))
-                    : s.features->end_packet(m.book, now);
+                       s.features->on_clock(book, s.features->next_clock()))
+                    : s.features->end_packet(book, now);
     }
     if (!fired) continue;
     ++counters.rows_features;

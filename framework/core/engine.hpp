@@ -67,6 +67,7 @@ struct Source {
   std::uint32_t model = 0;
   std::int64_t rows = 0, warm_up_rows = 0;
   bool publish_rows = false;
+  bool reactive = false;                  ///< its features are made of the book less what we took
   std::vector<std::vector<float>> shelf;  ///< placebo: past outputs
 };
 
@@ -75,6 +76,7 @@ struct Market {
   Instrument inst;
   Book book;  ///< the tape: what features, models, triggers and marks read
   OwnTakes own;
+  std::unique_ptr<LeftBook> left;  ///< where a reactive source reads it
   std::vector<Source> sources;
   Account account;
   Exposure exposure;
@@ -128,6 +130,7 @@ class Engine {
 
   // ---- set-up, before the first input
   void add_source(InstrumentId inst, Source source) {
+    if (source.reactive && config_.sees_own) market(inst).left = std::make_unique<LeftBook>();
     market(inst).sources.push_back(std::move(source));
   }
   void make_bars(Ns interval_ns);
@@ -254,6 +257,7 @@ class Engine {
   void apply_fill(Order& o, const Update& u, Ts now);
   void on_status(Market& m);
   void fire_sources(Market& m, Ts now, bool clock);
+  static void settle_left(Market& m, Ts now);
   void infer(Market& m, Source& s, Ts now);
   bool place(Market& m, int side);
   void place_again(Order& o);

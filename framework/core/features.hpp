@@ -111,6 +111,10 @@ class FeatureSet {
   bool end_packet(const Book& book, Ts now);
   /// At `next_clock()`; true: a new row is in `row()`.
   bool on_clock(const Book& book, Ts now);
+  /// A book that moved without a row: what heals of our takes.
+  void catch_up(const Book& book, Ts now) noexcept {
+    if (started_ != kNoTime && book.live() && book.two_sided()) follow_book(book, now);
+  }
   /// kNever: not clocked, no book yet, or the market is closed.
   Ts next_clock() const noexcept { return next_clock_; }
 

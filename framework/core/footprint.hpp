@@ -39,6 +39,12 @@ class Footprint {
   bool empty(int side) const noexcept { return taken_[side_index(side)].empty(); }
   bool empty() const noexcept { return taken_[0].empty() && taken_[1].empty(); }
 
+  /// Calls `f(key)` for the levels of a side that have a record.
+  template <class F>
+  void for_each_key(int side, F&& f) const {
+    for (const Record& t : taken_[side_index(side)]) f(t.key);
+  }
+
   /// Lots at a level, less what its latest prints have already had and what we took.
   Lots available(const Book& book, int side, std::int64_t key, Ts ts) const noexcept {
     const Record* t = missing_at(side, key, ts);

@@ -160,4 +160,41 @@ class SeenBook {
   Ts ts_;
 };
 
+/// What is left as a book of its own, for features that are to feel our takes: it follows the tape
+/// row by row, and before it is read the few levels that miss something are set to what they have.
+/// It keeps no queues.
+class LeftBook {
+ public:
+  const Book& book() const noexcept { return book_; }
+
+  /// After the row was applied to `tape`.
+  void apply(const Book& tape, const Event& e) {
+    if (!is_order(e.kind)) return book_.apply(e);
+    for (const OrderBook::Change& c : tape.changes()) book_.side(c.side).set(c.key, c.after);
+    book_.last_price = tape.last_price;
+    if (e.flags & LAST) book_.end_packet(e);
+  }
+
+  /// Calls `moved(side, key, lots)` for each level that is not as it was.
+  template <class F>
+  void settle(const Book& tape, const OwnTakes& own, Ts now, F&& moved) {
+    const SeenBook seen(tape, own, now);
+    for (const int side : {BUY, SELL}) {
+      auto& keys = missing_[side_index(side)];  // what was missing may be whole again
+      own.footprint().for_each_key(side, [&](std::int64_t key) {
+        if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+      });
+      std::erase_if(keys, [&](std::int64_t key) {
+        const Lots lots = seen.at(side, key);
+        if (book_.side(side).set(key, lots) != lots) moved(side, key, lots);
+        return lots == tape.side(side).at(key);
+      });
+    }
+  }
+
+ private:
+  Book book_;
+  std::vector<std::int64_t> missing_[2];
+};
+
 }  // namespace hft

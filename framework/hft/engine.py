@@ -397,6 +397,7 @@ def add_sources(core: Any, plan: Plan) -> None:
                 number,
                 warm_up,
                 publish and _overrides(plan, "on_features"),
+                source.features.reactive,
             )
     if plan.strategy.bars is not None:
         core.make_bars(parse_ns(plan.strategy.bars))

@@ -253,8 +253,10 @@ class Features:
 
     features: tuple[Feature, ...]
     trigger: Trigger
+    reactive: bool
+    """In a replay, made of the book less what we took, as live, instead of the tape."""
 
-    def __init__(self, *features: Feature, trigger: Trigger) -> None:
+    def __init__(self, *features: Feature, trigger: Trigger, reactive: bool = False) -> None:
         for each in features:
             if not isinstance(each, Feature):
                 raise ConfigError(
@@ -267,6 +269,13 @@ class Features:
                 f"trigger {trigger!r} must be OnPacket(), OnTouch(), OnTrade(), Every()"
             )
         _refuse_twins([f.name for f in features])
+        counts = [f.name for f in features if f.kind.startswith("order_count")]
+        if reactive and counts:
+            raise ConfigError(
+                f"{counts[0]} counts orders, and a book less what we took keeps none: "
+                "leave it out of Features(..., reactive=True)"
+            )
+        object.__setattr__(self, "reactive", reactive)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "trigger", trigger)
 

@@ -9,12 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from random_market import MID, random_tape
+from random_orders import random_order_tape
 from sim import MONEY, T0, Sim
 
 from hft import BUY, SELL, Strategy, backtest
 from hft.analysis.records import Reason
 from hft.engine import run_once
-from hft.features import Features, OnPacket, imbalance, mid, spread
+from hft.errors import ConfigError
+from hft.features import (
+    Every,
+    Features,
+    OnPacket,
+    imbalance,
+    mid,
+    order_count,
+    spread,
+)
 from hft.plan import prepare
 from hft.types import InstrumentSpec, Kind, Tif
 
@@ -266,6 +276,80 @@ def test_features_stay_on_the_tape() -> None:
         rows.append(Crosses.kept)
     assert len(rows[0]) > 100
     assert rows[0] == rows[1]
+
+
+def reacting(sim: Sim) -> list[tuple[int, float, float]]:
+    """(time, mid, spread) of the rows of a simulation's reactive features."""
+    rows: list[tuple[int, float, float]] = []
+
+    def on_features(self: Any, row: Any) -> None:
+        rows.append((row.ts - T0, row["mid"], row["spread"]))
+
+    more = {"features": Features(mid(), spread(), trigger=Every("1us"), reactive=True)}
+    sim.strategy = type("Reacting", (sim.strategy,), more | {"on_features": on_features})
+    sim.run()
+    return rows
+
+
+@pytest.mark.parametrize("sees_own", [True, False])
+def test_reactive_features_feel_what_we_took(sees_own: bool) -> None:  # noqa: FBT001 - drawn
+    sim, _ = market(venue={"refill_half_life": 2_000}, engine={"sees_own": sees_own})
+    sim.submit(BUY, lots=5, at=1_410)
+    sim.tick(12_000)
+    at = {ts: (m, s) for ts, m, s in reacting(sim)}
+    assert at[1_000] == (100.5, 1.0)
+    assert at[2_000] == ((101.0, 2.0) if sees_own else (100.5, 1.0))
+    assert at[11_000] == (100.5, 1.0)  # healed, though no row told it
+
+
+def test_reactive_features_without_takes_are_those_of_the_tape() -> None:
+    kept = []
+    for reactive in (True, False):
+        columns = (mid(), imbalance(levels=3), spread())
+        wanted = Features(*columns, trigger=OnPacket(), reactive=reactive)
+        cls = type("Quiet", (Crosses,), {"features": wanted, "cross": lambda self: None})
+        backtest(cls, recipe=SYNTH)
+        kept.append(cls.kept)
+    assert len(kept[0]) > 100
+    assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("by_orders", [True, False])
+def test_reactive_features_are_made_of_the_book_that_is_seen(
+    by_orders: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """At every row the features are those of the views."""
+    tape = random_order_tape if by_orders else random_tape
+    rows = tape(np.random.default_rng(5), 3_000, T0)
+    pairs: list[tuple[float, float, float, float]] = []
+
+    class Compares(Strategy):
+        features = Features(mid(), spread(), trigger=OnPacket(), reactive=True)
+
+        def on_start(self) -> None:
+            self.every("20ms", self.cross)
+
+        def cross(self) -> None:
+            side = BUY if self.rng.random() < 0.5 else SELL
+            self.submit(side=side, lots=4)
+
+        def on_features(self, row: Any) -> None:
+            book = self.book()
+            if book.two_sided:
+                pairs.append((row["mid"], book.mid, row["spread"], book.spread))
+
+    spec = InstrumentSpec(symbol="X", venue="SIM", tick=1.0, lot=1.0)
+    recipe = {"engine": {"bracket": False}, "latency": {"compute": 0}}
+    run = run_once(prepare(Compares, {"X.SIM": rows}, specs=[spec], recipe=recipe)).run
+    assert run.status == "complete", run.error
+    assert len(run.fills) > 20
+    assert len(pairs) > 200
+    assert all(m == seen_mid and s == seen for m, seen_mid, s, seen in pairs)
+
+
+def test_orders_cannot_be_counted_in_what_is_left() -> None:
+    with pytest.raises(ConfigError, match=r"orders_bid_1 counts orders.*keeps none"):
+        Features(order_count(BUY), trigger=OnPacket(), reactive=True)
 
 
 class Joins(Strategy):

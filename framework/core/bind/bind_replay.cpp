@@ -80,7 +80,7 @@ class Replay {
 
 void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
                 std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-                std::int64_t warm_up_rows, bool publish_rows) {
+                std::int64_t warm_up_rows, bool publish_rows, bool reactive) {
   Source source;
   source.features = std::make_unique<FeatureSet>(std::move(specs), trigger);
   if (network) {
@@ -94,6 +94,7 @@ void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, T
   source.model = model;
   source.warm_up_rows = warm_up_rows;
   source.publish_rows = publish_rows;
+  source.reactive = reactive;
   s.engine->add_source(inst, std::move(source));
 }
 

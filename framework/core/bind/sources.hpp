@@ -13,7 +13,7 @@ namespace hft {
 
 void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
                 std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-                std::int64_t warm_up_rows, bool publish_rows);
+                std::int64_t warm_up_rows, bool publish_rows, bool reactive);
 void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
                nb::dict outputs, nb::dict columns);
 nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills);
@@ -27,12 +27,12 @@ void bind_sources(nb::class_<Run>& c) {
        "add_source",
        [](Run& run, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
           std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-          std::int64_t warm_up_rows, bool publish_rows) {
+          std::int64_t warm_up_rows, bool publish_rows, bool reactive) {
          add_source(*run.session, inst, std::move(specs), trigger, std::move(network), model,
-                    warm_up_rows, publish_rows);
+                    warm_up_rows, publish_rows, reactive);
        },
        "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a,
-       "publish_rows"_a)
+       "publish_rows"_a, "reactive"_a)
       .def(
           "set_model",
           [](Run& run, std::uint32_t model, const std::string& name, const std::string& tier,
