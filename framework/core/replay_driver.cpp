@@ -64,6 +64,11 @@ void ReplayDriver::add_stream(InstrumentId inst, Stream stream, bool one_book_of
   venues_lead_ = true;
 }
 
+void ReplayDriver::set_impact(InstrumentId inst, ImpactConfig impact) {
+  impact.validate();
+  listings_.at(inst).overlay = Overlay(std::move(impact));
+}
+
 void ReplayDriver::wind_down(InstrumentId inst, Ts ts) { wind_down_.at(inst).next = ts; }
 
 std::int64_t ReplayDriver::rows(InstrumentId inst) const noexcept {

@@ -40,6 +40,8 @@ class ReplayDriver {
   /// `one_book_of_orders`: every row tells orders to both sides, and nobody reads the orders of our
   /// book, so that the venue's serve both.
   void add_stream(InstrumentId inst, Stream stream, bool one_book_of_orders);
+  /// Before `run`: an instrument's own overlay, instead of its venue's.
+  void set_impact(InstrumentId inst, ImpactConfig impact);
   /// Before `run`: ends an instrument's trading at `ts`, by `Engine::wind_down` until it is flat.
   void wind_down(InstrumentId inst, Ts ts);
 

@@ -1104,6 +1104,11 @@ class Replay:
 
     def add_stream(self, instrument: int, chunks: object, one_book_of_orders: bool = False) -> None: ...
 
+    def set_impact(self, instrument: int, weights: Sequence[float], half_lives_ns: Sequence[int], permanent: float) -> None:
+        """
+        One instrument's overlay instead of its venue's; weights in ticks a lot.
+        """
+
     def wind_down(self, instrument: int, ts: int) -> None:
         """
         From `ts` on the instrument's orders are cancelled and refused, its position sold.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hft.analysis.mids import with_mids
 from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
-from hft.config import Recipe, VenueConfig
+from hft.config import ImpactConfig, Recipe, VenueConfig
 from hft.durations import parse_ns
 from hft.environment import environment
 from hft.errors import ConfigError, StrategyError
@@ -323,10 +323,23 @@ def _build(plan: Plan) -> Any:
         rows = _words(delayed(feed.chunks(), legs.feed, latency.scale))
         one_book = "L3" in feed.gives and not by_orders and not feed.is_split
         replay.add_stream(number, rows, one_book_of_orders=one_book)
+        impact = venue_of(recipe, feed.spec.venue).impact
+        if impact.weights or impact.permanent:
+            replay.set_impact(number, *core_impact(impact, feed))
     add_sources(replay, plan)
     if recipe.engine.profile:
         replay.profile()
     return replay
+
+
+def core_impact(impact: ImpactConfig, feed: Feed) -> tuple[list[float], list[int], float]:
+    """An overlay in the core's terms, ticks a lot; relative ones by the feed's first rows."""
+    from hft.execution.impact import mean_touch, ticks_per_lot
+
+    if impact.unit != "ticks_per_lot":
+        impact = ticks_per_lot(impact, *mean_touch(feed.chunks()))
+    half_lives = [parse_ns(each) for each in impact.half_lives]
+    return list(impact.weights), half_lives, impact.permanent
 
 
 def _server(recipe: Recipe, legs: Legs) -> Any:
@@ -459,10 +472,7 @@ def _venue(recipe: Recipe, name: str, legs: Legs) -> Any:
     config.participation_cap = facts.participation_cap
     config.depth_is_touch = facts.depth == "touch"
     config.seed = recipe.seed
-    impact, slippage = facts.impact, facts.slippage
-    config.set_impact(
-        list(impact.weights), [parse_ns(each) for each in impact.half_lives], impact.permanent
-    )
+    slippage = facts.slippage
     config.set_slippage(
         SLIPPAGES.index(slippage.model), slippage.coefficient, parse_ns(slippage.horizon)
     )

@@ -72,8 +72,8 @@ class TakingGrid(Grid):
         self.side = SELL if self.side == BUY else BUY
 
 
-class TakingGridAtTouch(TakingGrid, GridAtTouch):
-    pass
+class TakingGridAtTouch(TakingGrid):
+    step = GridAtTouch.step
 
 
 def main() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hft import BUY, Strategy, backtest
 from hft.config import ImpactConfig
 from hft.errors import ConfigError
-from hft.execution.impact import Kernel, refuse_free_money, ticks_per_lot
+from hft.execution.impact import Kernel, mean_touch, refuse_free_money, ticks_per_lot
+from hft.plan import prepare
 
 S = 1_000_000_000
 TIMES = np.linspace(0.0, 12.0, 1201)
@@ -148,3 +150,34 @@ def test_shares_of_spread_and_depth_become_ticks_a_lot() -> None:
     assert ticks_per_lot(made, 0.0, 0.0) is made
     with pytest.raises(ConfigError, match="mean depth of the market is 0"):
         ticks_per_lot(told, spread_ticks=3.0, depth_lots=0.0)
+
+
+class Taker(Strategy):
+    """A market order a second, in and out."""
+
+    def on_start(self) -> None:
+        self.side = BUY
+        self.every("1s", self.take)
+
+    def take(self) -> None:
+        self.submit(self.side, 50)
+        self.side = -self.side
+
+
+def test_shares_of_spread_and_depth_are_charged_as_ticks_a_lot_of_the_first_rows() -> None:
+    overlay = {"weights": [0.1], "half_lives": ["5s"], "permanent": 0.05}
+    market = {"data.synth.duration_s": 30.0, "engine.bracket": False}
+    shares = overlay | {"unit": "spread_per_depth"}
+    plan = prepare(Taker, "synth", settings=market | {"venue.impact": shares})
+    spread, depth = mean_touch(plan.feeds[0].chunks())
+    ticks = overlay | {
+        "weights": [0.1 * (spread / depth)],
+        "permanent": 0.05 * (spread / depth),
+    }
+    runs = [
+        backtest(Taker, "synth", settings=market | {"venue.impact": told}).run
+        for told in (shares, ticks)
+    ]
+    assert len(runs[0].fills) > 20
+    assert runs[0].fills["impact"].sum() > 0
+    np.testing.assert_array_equal(runs[0].fills, runs[1].fills)

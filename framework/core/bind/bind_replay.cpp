@@ -236,6 +236,14 @@ void init_replay(nb::module_& m) {
       .def("add_stream", &Replay::add_stream, "instrument"_a, "chunks"_a,
            "one_book_of_orders"_a = false)
       .def(
+          "set_impact",
+          [](Replay& r, InstrumentId i, std::vector<double> weights, std::vector<Ns> half_lives_ns,
+             double permanent) {
+            r.driver->set_impact(i, {std::move(weights), std::move(half_lives_ns), permanent});
+          },
+          "instrument"_a, "weights"_a, "half_lives_ns"_a, "permanent"_a,
+          "One instrument's overlay instead of its venue's; weights in ticks a lot.")
+      .def(
           "wind_down", [](Replay& r, InstrumentId i, Ts ts) { r.driver->wind_down(i, ts); },
           "instrument"_a, "ts"_a,
           "From `ts` on the instrument's orders are cancelled and refused, its position sold.")

@@ -78,7 +78,7 @@ def backtest(
         "data.end": end,
         "engine.profile": profile,
     }
-    settings = {key: value for key, value in chosen.items() if value}
+    settings: dict[str, object] = {key: value for key, value in chosen.items() if value}
     if latency is not None:
         settings |= drawn_from(latency)
     plan = prepare(

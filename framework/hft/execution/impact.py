@@ -15,8 +15,9 @@ decreasing kernel is positive definite, and its best liquidation never buys.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -168,6 +169,26 @@ def ticks_per_lot(config: ImpactConfig, spread_ticks: float, depth_lots: float) 
         half_lives=config.half_lives,
         permanent=config.permanent * unit,
     )
+
+
+def mean_touch(chunks: Iterable[npt.NDArray[Any]]) -> tuple[float, float]:
+    """Mean spread [ticks] and mean size at the touch [lots] while the first rows traded openly.
+
+    Args:
+        chunks: EVENT rows; no more are read than the first chunk that has such a moment.
+    """
+    from hft.data.books import NO_PRICE, BookStream
+    from hft.types import Trading
+
+    book = BookStream()
+    for rows in chunks:
+        seen = book.feed(rows)
+        trades = (seen["trading"] == Trading.OPEN) & (seen["bid"] < seen["ask"])
+        seen = seen[trades & (seen["bid"] != NO_PRICE) & (seen["ask"] != NO_PRICE)]
+        if seen.size:
+            spread = float((seen["ask"] - seen["bid"]).mean())
+            return spread, float((seen["bid_lots"] + seen["ask_lots"]).mean()) / 2
+    return math.nan, math.nan
 
 
 def refuse_free_money(times_s: npt.ArrayLike, values: npt.ArrayLike) -> None:
