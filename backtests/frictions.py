@@ -96,6 +96,7 @@ def market(name: str, data: Path, folder: Path) -> tuple[dict[str, Any], Path | 
     if name == "synth_taker":
         strategy = taker_file(folder)
         recipe["params"] = {}
+        recipe["venue"]["taker_fee"] = 0.0  # else nothing would be worth taking
     merge(recipe, NOTHING)
     return recipe, source, strategy
 
@@ -184,7 +185,11 @@ def means(profile: str) -> dict[str, str]:
     from hft.execution.profiles import load_profile
 
     loaded = load_profile(profile)
-    return {leg: f"{round(float(loaded.stage(leg).mean()))}ns" for leg in ("entry", "response")}
+    legs = {}
+    for leg in ("entry", "response"):
+        took = loaded.numbers(f"{leg}_ns", loaded.rows([leg]))
+        legs[leg] = f"{round(float(took.mean()))}ns"
+    return legs
 
 
 def merge(recipe: dict[str, Any], changes: dict[str, Any]) -> None:

@@ -605,7 +605,10 @@ void Engine::on_update(const Update& u, Ts now) {
         o.row.lots = u.lots;
         o.row.ahead_at_accept = u.ahead;
       }
-      if (--o.requests == 0) {
+      --o.requests;
+      if (o.row.cum_lots >= o.row.lots) {  // the fill that left nothing of it was heard first
+        finish(o, OrderState::FILLED, Reason::NONE, now);
+      } else if (o.requests == 0) {
         reserve(o, o.row.lots - o.row.cum_lots);
         settle_state(o);
       }

@@ -15,6 +15,7 @@
 /// those it made without us.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -100,34 +101,41 @@ class Footprint {
   /// A feed of levels: somebody took `lots` at a level. What he did not find there he took from the
   /// levels behind it, if his was a market order; one with a limit would have rested instead.
   void on_print(Book& book, int side, std::int64_t key, Lots lots, Ts ts) {
-    const Lots there = note_print(book, side, key, lots, ts, true);
+    const Lots there = note_print(book, side, key, lots, lots, ts);
     spill(book, side, key, lots - there, ts);
   }
 
-  /// A feed of orders: likewise, before the row is applied. `change_follows`: by rows of its own.
-  void on_execute(Book& book, int side, std::int64_t key, Lots lots, Ts ts, bool change_follows) {
+  /// A feed of orders: likewise, before the row is applied. `untold`: lots that rows after it will
+  /// take out of the book; 0: this one does.
+  void on_execute(Book& book, int side, std::int64_t key, Lots lots, Lots untold, Ts ts) {
     if (Record* t = find(side, key); t != nullptr && t->printed_ts != ts) t->printed = 0;
-    const Lots there = note_print(book, side, key, lots, ts, change_follows);
+    const Lots there = note_print(book, side, key, lots, untold, ts);
     spill(book, side, key, lots - there, ts);
   }
 
   /// A feed of orders: what a row did to levels, after it. In a book that only follows another an
   /// order's place is not known, and what it takes away is its share.
-  void on_changes(Book& book, std::span<const OrderBook::Change> changes, Ts ts) {
+  void on_changes(Book& book, const Event& e, std::span<const OrderBook::Change> changes) {
+    const Ts ts = e.ts_event;
     const OrderBook* orders = book.orders();
+    std::array<Lots, 3> traded{};  // of each change
     for (std::size_t i = 0; i < changes.size(); ++i) {
       const OrderBook::Change& c = changes[i];
       Record* t = find(c.side, c.key);
       if (t == nullptr) continue;
       if (book.side(c.side).at(c.key) == 0 || missing(*t, ts) <= 0) {
         drop(book, c.side, c.key);
-      } else if (c.gone > 0 && c.traded) {
-        t->printed = std::max(t->printed - c.gone, Lots{0});
-        cap(*t, c.after, ts);
-      } else if (config_.by_size || orders == nullptr || c.arrival == OrderBook::kUnknown) {
-        thin(*t, changes, i);
-      } else if (c.gone > 0) {
-        pull(*t, *orders, changes.subspan(i), ts);
+        continue;
+      }
+      if (c.gone > 0 && c.traded) {
+        traded[i] = e.kind == Kind::EXECUTE ? c.gone : printed_of(*t, changes.subspan(i));
+        t->printed = e.kind == Kind::EXECUTE ? 0 : t->printed - traded[i];
+        cap(*t, c.before - traded[i], ts);
+      }
+      if (config_.by_size || orders == nullptr || c.arrival == OrderBook::kUnknown) {
+        thin(*t, changes, i, traded);
+      } else if (c.gone > traded[i]) {
+        pull(*t, *orders, changes.subspan(i), traded[i], ts);
       }
     }
   }
@@ -210,13 +218,14 @@ class Footprint {
     if (now > static_cast<double>(most)) scale(t, static_cast<double>(most), now);
   }
 
-  /// Books a print at a level with a record; returns how much of it was found there.
-  Lots note_print(const Book& book, int side, std::int64_t key, Lots lots, Ts ts, bool shown) {
+  /// Books a print at a level with a record, which does not show `untold` of it yet; returns how
+  /// much of it was found there.
+  Lots note_print(const Book& book, int side, std::int64_t key, Lots lots, Lots untold, Ts ts) {
     if (missing_at(side, key, ts) == nullptr) return lots;
     const Lots there = std::min(available(book, side, key, ts), lots);
-    Record* t = find(side, key);
-    if (shown) {
-      t->printed += lots;
+    if (untold > 0) {
+      Record* t = find(side, key);
+      t->printed += untold;
       t->printed_ts = ts;
     }
     return there;
@@ -231,24 +240,37 @@ class Footprint {
     }
   }
 
+  /// How much of what the first of `changes` took away was printed before: no more than went for
+  /// good.
+  static Lots printed_of(const Record& t, std::span<const OrderBook::Change> changes) noexcept {
+    const OrderBook::Change& c = changes.front();
+    Lots gone = c.gone;
+    for (const OrderBook::Change& later : changes.subspan(1))
+      if (later.key == c.key && later.side == c.side && later.gone < 0) gone += later.gone;
+    return std::clamp(gone, Lots{0}, t.printed);
+  }
+
   /// The share of a level's cancel that was ours; a row's changes of a level are one, so that an
   /// order that goes to the back takes nothing away.
-  static void thin(Record& t, std::span<const OrderBook::Change> changes, std::size_t i) noexcept {
+  static void thin(Record& t, std::span<const OrderBook::Change> changes, std::size_t i,
+                   const std::array<Lots, 3>& traded) noexcept {
     const OrderBook::Change& c = changes[i];
     const auto here = [&](const auto& k) { return k.key == c.key && k.side == c.side; };
     if (std::ranges::any_of(changes.subspan(i + 1), here)) return;
-    const Lots before = std::ranges::find_if(changes, here)->before;
+    Lots before = std::ranges::find_if(changes, here)->before;
+    for (std::size_t k = 0; k < changes.size(); ++k)
+      if (here(changes[k])) before -= traded[k];
     if (c.after < before && before > 0) scale(t, c.after, before);
   }
 
-  /// An order left its place or shrank, by the first of `changes`: what we had taken of it is gone
-  /// with it, as far as nothing of it is left to miss. One that goes to the back takes only what
-  /// does not fit into its new size.
+  /// An order left its place or shrank, by the first of `changes` and less what `traded` of that:
+  /// what we had taken of it is gone with it, as far as nothing of it is left to miss. One that
+  /// goes to the back takes only what does not fit into its new size.
   void pull(Record& t, const OrderBook& orders, std::span<const OrderBook::Change> changes,
-            Ts ts) const noexcept {
+            Lots traded, Ts ts) const noexcept {
     const OrderBook::Change& c = changes.front();
     auto [ahead, kept] = orders.place_of(c.side, c.key * c.side, c.arrival);
-    const Lots size = c.gone + kept;
+    const Lots size = c.gone - traded + kept;
     for (const OrderBook::Change& later : changes.subspan(1)) {
       if (later.key != c.key || later.side != c.side) continue;
       if (later.gone < 0) kept -= later.gone;

@@ -52,7 +52,7 @@ class OwnTakes {
     } else if (is_order(e.kind)) {
       on_execute(book, e);
       book.apply(e);
-      footprint_.on_changes(book, book.changes(), e.ts_event);
+      footprint_.on_changes(book, e, book.changes());
     } else {
       book.apply(e);
       if (e.kind == Kind::SNAPSHOT_END || e.kind == Kind::BBO || e.kind == Kind::CLEAR)
@@ -101,7 +101,8 @@ class OwnTakes {
     if (e.kind != Kind::EXECUTE || book.trading != Trading::OPEN || e.side == NO_SIDE ||
         footprint_.empty(e.side))
       return;
-    footprint_.on_execute(book, e.side, e.price * e.side, e.qty, e.ts_event, e.flags & NO_CHANGE);
+    footprint_.on_execute(book, e.side, e.price * e.side, e.qty, e.flags & NO_CHANGE ? e.qty : 0,
+                          e.ts_event);
   }
 
   Footprint footprint_;

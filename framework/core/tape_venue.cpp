@@ -54,7 +54,7 @@ void TapeVenue::on_order(Listing& l, const Event& e, std::int64_t row) {
   bool hot = false;
   for (const OrderBook::Change& c : changes) hot |= l.book.side(c.side).hot(c.key);
   if (hot) [[unlikely]]
-    on_hot_changes(l, changes, e.ts_event);
+    on_hot_changes(l, e, changes);
   for (const OrderBook::Change& c : changes)
     if (c.gone < 0 && l.own_best[1 - side_index(c.side)] >= -c.key) [[unlikely]]
       on_crossed(l, as_level(e, c), row);
@@ -62,7 +62,8 @@ void TapeVenue::on_order(Listing& l, const Event& e, std::int64_t row) {
 
 /// An order of the tape came, left or changed where something of ours is: we know whether it stands
 /// before us.
-void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes, Ts ts) {
+void TapeVenue::on_hot_changes(Listing& l, const Event& e,
+                               std::span<const OrderBook::Change> changes) {
   for (const OrderBook::Change& c : changes) {
     const int s = side_index(c.side);
     const auto own = std::ranges::find(l.own[s], c.key, &Listing::OwnLevel::key);
@@ -71,7 +72,7 @@ void TapeVenue::on_hot_changes(Listing& l, std::span<const OrderBook::Change> ch
       if (c.arrival < o->venue.arrival)
         o->venue.ahead = std::max(o->venue.ahead - static_cast<double>(c.gone), 0.0);
   }
-  if (!l.footprint.empty()) l.footprint.on_changes(l.book, changes, ts);
+  if (!l.footprint.empty()) l.footprint.on_changes(l.book, e, changes);
 }
 
 /// The other side's size appeared at or through our price: in a market with us in it, it would have
@@ -129,7 +130,7 @@ void TapeVenue::on_print(Listing& l, const Event& e, int resting, std::int64_t r
 /// better-priced orders first, then those of ours that stand before that order. What the tape's
 /// order lost it lost all the same: a recorded market does not react.
 void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
-  if (l.book.trading != Trading::OPEN || e.side == NO_SIDE) return;
+  if (e.side == NO_SIDE) return;
   OrderBook::Resting x{e.price * e.side, 0, 0, e.side};
   const bool known = l.book.orders() && l.book.orders()->find(e.order_id, x);
   const int s = side_index(x.side);
@@ -146,9 +147,11 @@ void TapeVenue::on_execute(Listing& l, const Event& e, std::int64_t row) {
     // It stands before us; only a queue that was told anew may hold less than it trades.
     return std::max<Lots>(left - std::llround(o.venue.ahead), 0);
   };
-  const Lots ours = share(l, e, s, x.key, known, row, reached);
-  if (known && e.qty > ours && !l.footprint.empty(x.side)) [[unlikely]]
-    l.footprint.on_execute(l.book, x.side, x.key, e.qty - ours, e.ts_event, e.flags & NO_CHANGE);
+  const bool open = l.book.trading == Trading::OPEN;
+  const Lots ours = open ? share(l, e, s, x.key, known, row, reached) : e.qty;
+  if (known && !l.footprint.empty(x.side)) [[unlikely]]
+    l.footprint.on_execute(l.book, x.side, x.key, std::max(e.qty - ours, Lots{0}),
+                           e.flags & NO_CHANGE ? e.qty : 0, e.ts_event);
 }
 
 /// Gives our orders of side `s` that are better than `key`, and `at_key` those at it, what

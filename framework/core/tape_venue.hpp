@@ -180,7 +180,7 @@ class TapeVenue {
  private:
   void on_hot_level(Listing& l, const Event& e, std::int64_t key, std::int64_t row);
   void on_order(Listing& l, const Event& e, std::int64_t row);
-  void on_hot_changes(Listing& l, std::span<const OrderBook::Change> changes, Ts ts);
+  void on_hot_changes(Listing& l, const Event& e, std::span<const OrderBook::Change> changes);
   void on_execute(Listing& l, const Event& e, std::int64_t row);
   template <class F>
   Lots share(Listing& l, const Event& e, int s, std::int64_t key, bool at_key, std::int64_t row,

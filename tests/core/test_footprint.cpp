@@ -40,8 +40,8 @@ struct Tape {
   }
   void order(Kind kind, std::int64_t id, Ticks price, Lots qty, Ts ts) {
     const Event e = row_of(kind, SELL, price, qty, ts, id);
-    if (kind == Kind::EXECUTE) footprint.on_execute(book, SELL, -price, qty, ts, false);
-    footprint.on_changes(book, book.apply_order(e), ts);
+    if (kind == Kind::EXECUTE) footprint.on_execute(book, SELL, -price, qty, 0, ts);
+    footprint.on_changes(book, e, book.apply_order(e));
   }
   Lots at(Ticks price, Ts ts) const { return footprint.available(book, SELL, -price, ts); }
   /// We buy up to `lots` in the effective book; returns what we got.

@@ -75,8 +75,7 @@ TRAVEL: dict[str, dict[str, Any]] = {
         "profile": "same-region",
         "model": "empirical",
         "ordering": "independent",
-        "entry": "profile",
-        "compute": "profile",
+        **DRAWN,
     },
 }
 

@@ -34,7 +34,7 @@ class Draws:
             "refill_probability": one(1.0, 0.5, 0.0),
             "through": one("volume", "volume", "full"),
             "cross": one("fill", "fill", "wait_trade"),
-            "replace_keeps": one("smaller", "same_price"),
+            "replace_keeps": one("smaller", "same_price", "nothing"),
             "matching": one("fifo", "fifo", "pro_rata"),
             "share_prints": one(True, True, False),
             "participation_window": one(10 * MS, 40 * MS, 10_000 * MS),
