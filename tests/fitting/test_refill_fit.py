@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import made_up_tapes as made
@@ -47,6 +48,14 @@ def test_a_share_of_trades_that_refill_is_told_from_all_of_them() -> None:
     assert some is not None
     assert some.probability.value == pytest.approx(0.4, abs=0.2)
     assert some.probability.high < always.probability.low
+
+
+def test_a_last_point_that_stands_alone_does_not_matter() -> None:
+    tape = made.depth_tape(2.0, seed=3)
+    alone = tape.grid[-1:].copy()
+    alone["ts"] += 60_000_000_000  # a session that opens once more for an instant
+    fit = fit_depth(dataclasses.replace(tape, grid=np.concatenate([tape.grid, alone])), NOWHERE)
+    assert fit.half_life_s.value == pytest.approx(fit_depth(tape, NOWHERE).half_life_s.value, 0.1)
 
 
 def test_depth_that_no_trade_takes_is_said_not_to_tell() -> None:

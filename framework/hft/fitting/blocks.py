@@ -73,9 +73,15 @@ def block_of(ts: Int, what: str, shortest_ns: int = 0) -> Int:
     return block.astype(np.int64)
 
 
-def sums(block: Int, values: Float) -> Float:
-    """Sums of (n,) or (n, k) values by block."""
-    n = int(block[-1]) + 1 if len(block) else 0
+def sums(block: Int, values: Float, count: int = 0) -> Float:
+    """Sums of (n,) or (n, k) values by block.
+
+    Args:
+        block: of each value, (n,).
+        values: what is summed.
+        count: blocks there are; the last need not have a value. By default as many as are named.
+    """
+    n = max(count, int(block.max()) + 1 if len(block) else 0)
     if values.ndim == 1:
         return np.bincount(block, values, n).astype(np.float64)
     return np.column_stack([np.bincount(block, column, n) for column in values.T])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hft.errors import DataError
 from hft.execution.impact import Kernel
-from hft.fitting.blocks import Estimate, block_of, of_draws, weights
+from hft.fitting.blocks import Estimate, block_of, of_draws, sums, weights
 from hft.fitting.refill import LEVELS, STEP_NS, RefillFit, fit_depth
 from hft.fitting.tape import Source, Tape, Tell, read_tape
 
@@ -219,8 +219,7 @@ def _products(tape: Tape, columns: Float, mid: Float, walk: Float) -> Float:
         x = x / moved.std()
         products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
         parts = np.column_stack([products, x * y[:, None]])
-        for k, part in enumerate(parts.T):
-            total[:, k] += np.bincount(block[steps:][whole], part, len(total))
+        total += sums(block[steps:][whole], parts, len(total))
     return total
 
 

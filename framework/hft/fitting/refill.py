@@ -186,7 +186,8 @@ def _moments(sides: list[_Side], block: Int, half_life_ns: float, step_ns: int) 
         dx = (x[1:] - rho * x[:-1])[next_to]
         dy = (y[1:] - rho * y[:-1])[next_to]
         dx, dy = dx - dx.mean(), dy - dy.mean()
-        total += sums(block[1:][next_to], np.column_stack([dx * dx, dx * dy, dy * dy]))
+        parts = np.column_stack([dx * dx, dx * dy, dy * dy])
+        total += sums(block[1:][next_to], parts, len(total))
     return total
 
 
@@ -266,8 +267,7 @@ def _recovery(
         at, lots = at[joined], lots[joined]
         seen, told = (path[at + wait] - path[at + 1] for path in (side.depth, model))
         parts = np.column_stack([lots * seen, lots * told, lots * lots])
-        for k in range(3):
-            total[:, k] += np.bincount(block[at], parts[:, k], len(total))
+        total += sums(block[at], parts, len(total))
     drawn = np.vstack([np.ones(len(total)), weights(len(total))]) @ total
     seen, told, power = drawn.T
     power = np.maximum(power, 1e-300)
