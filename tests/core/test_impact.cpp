@@ -65,24 +65,27 @@ double cheapest(const std::function<double(const std::vector<Trade>&)>& cost) {
 
 /// One instrument with a book that does not change, at one venue.
 struct Frozen {
-  explicit Frozen(const ImpactConfig& impact, Lots depth = 1'000'000) {
+  explicit Frozen(const ImpactConfig& impact, Lots depth = 1'000'000, Ticks levels = 1,
+                  Ns half_life_ns = kSecond) {
     VenueConfig config;
     config.impact = impact;
+    config.refill_half_life_ns = half_life_ns;
     inst.tick = 1;
     inst.lot = 1;
     inst.validate();
     venue.emplace(config, orders, fills);
     venue->open(listing, inst);
     venue->watch(&horizon, &stirred);
-    for (const int side : {BUY, SELL}) {
-      Event e{};
-      e.kind = Kind::LEVEL;
-      e.side = static_cast<std::int8_t>(side);
-      e.price = side == BUY ? 100 : 102;
-      e.qty = depth;
-      e.flags = 7;
-      venue->on_row(listing, e, 0);
-    }
+    for (const int side : {BUY, SELL})
+      for (Ticks i = 0; i < levels; ++i) {
+        Event e{};
+        e.kind = Kind::LEVEL;
+        e.side = static_cast<std::int8_t>(side);
+        e.price = side == BUY ? 100 - i : 102 + i;
+        e.qty = depth;
+        e.flags = 7;
+        venue->on_row(listing, e, 0);
+      }
   }
   void trade(const Trade& t) {
     Order& o = orders.add();
@@ -228,6 +231,46 @@ TEST_CASE("on a frozen book every round trip costs at least the half-spread on i
     CHECK(-a.equity(market.inst, kNoPrice) >= volume * half_spread - 50);  // 50 roundings
     CHECK(a.impact == -a.equity(market.inst, kNoPrice) - volume * half_spread);
   }
+}
+
+TEST_CASE("nor does one earn where takes thin the book and it heals, at any speed") {
+  const Money half_spread = 1'000'000'000;
+  for (const Ns half_life : {Ns{0}, kSecond / 10, 2 * kSecond, 100 * kSecond})
+    for (const auto& impact : {ImpactConfig{}, usual()}) {
+      std::mt19937 rng(23);
+      Money walked = 0;
+      for (int i = 0; i < 100; ++i) {
+        Frozen market(impact, 30, 60, half_life);
+        Lots volume = 0;
+        for (const Trade& t : round_trip(rng)) {
+          market.trade(t);
+          volume += t.lots;
+        }
+        const Account& a = market.listing.account;
+        REQUIRE(a.position == 0);
+        const Money cost = -a.equity(market.inst, kNoPrice);
+        CHECK(cost >= volume * half_spread - 50);  // 50 roundings
+        walked += cost - a.impact - volume * half_spread;
+      }
+      CHECK(walked > 0);
+    }
+}
+
+TEST_CASE("the longer one waits the cheaper a thin book that heals sells the second slice") {
+  const auto second = [](Ns gap) {
+    Frozen market({}, 300, 60);
+    market.trade({0, BUY, 1'000});
+    const std::size_t first = market.fills.size();
+    market.trade({gap, BUY, 1'000});
+    Money paid = 0;
+    for (std::size_t i = first; i < market.fills.size(); ++i)
+      paid += (market.fills[i].price - 102) * market.fills[i].lots;
+    return paid;
+  };
+  CHECK(second(0) == 200 * 3 + 300 * 4 + 300 * 5 + 200 * 6);
+  for (Ns gap = 0; gap < 4 * kSecond; gap += kSecond / 4)
+    CHECK(second(gap + kSecond / 4) < second(gap));
+  CHECK(second(20 * kSecond) == 300 * 1 + 300 * 2 + 100 * 3);
 }
 
 TEST_CASE("the fill tells what it paid for the push, rounded once, and the account keeps it") {

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "queue.hpp"
@@ -156,19 +158,141 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("risk-averse is never ahead of any other model") {
-  for (const QueueModel model : kModels) {
-    const Queue queue({model, 2}), averse({QueueModel::RISK_AVERSE, 2});
-    auto a = behind(50), b = behind(50);
-    Lots size = 80;
-    for (std::uint64_t i = 0; i < 200; ++i) {
-      const Lots after = std::max<Lots>(0, size + static_cast<Lots>(draw_bits(3, 0, i) % 9) - 5);
-      queue.resize(a, size, after, static_cast<Ts>(i) * 2'000'000);
-      averse.resize(b, size, after, static_cast<Ts>(i) * 2'000'000);
-      size = after;
-      CHECK(a.ahead <= b.ahead + 1e-9);
-    }
+TEST_CASE("nobody fills before the front of the queue, or after the risk-averse") {
+  for (const QueueModel model : kModels)
+    for (const bool draws : {false, true})
+      for (std::uint64_t run = 0; run < 20; ++run) {
+        const Queue queue(QueueConfig{model, 2, draws}), averse({QueueModel::RISK_AVERSE, 2});
+        auto any = behind(50), last = behind(50), first = behind(0);
+        Lots size = 80, filled = 0, averse_filled = 0, front_filled = 0;
+        for (std::int64_t i = 0; i < 100; ++i) {
+          const auto draw = draw_bits(3, run, static_cast<std::uint64_t>(i));
+          const Ts ts = i * 2'000'000;
+          if (draw % 4 == 0) {
+            const Lots lots = 1 + static_cast<Lots>(draw / 4 % 6);
+            filled += queue.print(any, lots, 0, ts);
+            averse_filled += averse.print(last, lots, 0, ts);
+            front_filled += queue.print(first, lots, 0, ts);
+          }
+          const Lots after = std::max<Lots>(0, size + static_cast<Lots>(draw / 64 % 9) - 5);
+          const double place = Queue::draw(run, 0, i);
+          queue.resize(any, size, after, ts, place);
+          averse.resize(last, size, after, ts);
+          queue.resize(first, size, after, ts, place);
+          size = after;
+          CHECK(any.ahead <= last.ahead + 1e-9);
+          CHECK(first.ahead == 0);
+          CHECK(averse_filled <= filled);
+          CHECK(filled <= front_filled);
+        }
+        CHECK(front_filled > averse_filled);
+      }
+}
+
+TEST_CASE("with nobody behind us every model knows its place, and fills as the closed form says") {
+  // Prints of one lot at rate 1, each lot ahead is cancelled at rate 0.05, and the price leaves at
+  // rate 0.05 (execution.md 2.4): chance of a fill, mean and variance of its time.
+  constexpr int kAhead = 20, kRuns = 20'000;
+  constexpr double kCancels = 0.05, kLeaves = 0.05;
+  double chance = 1, mean = 0, variance = 0;
+  for (int k = 0; k <= kAhead; ++k) {
+    const double rate = 1 + k * kCancels;
+    chance *= rate / (rate + kLeaves);
+    mean += 1 / rate;
+    variance += 1 / (rate * rate);
   }
+  CHECK(chance == doctest::Approx(0.4878).epsilon(1e-4));
+  CHECK(mean == doctest::Approx(14.616).epsilon(1e-4));
+  CHECK(variance == doctest::Approx(10.632).epsilon(1e-4));
+  double sum = 0, squares = 0, filled = 0;
+  bool same = true;
+  for (std::uint64_t run = 0; run < kRuns; ++run) {
+    const Queue queue(QueueConfig{kModels[run % std::size(kModels)],
+                                  0.5 + static_cast<double>(run % 4), run % 2 == 1});
+    std::uint64_t i = 0;
+    const auto exponential = [&] { return -std::log1p(-draw_uniform(13, run, i++)); };
+    auto r = behind(kAhead);
+    double t = 0;
+    for (Lots ahead = kAhead;;) {
+      const double rate = 1 + kCancels * static_cast<double>(ahead);
+      t += exponential() / rate;
+      const Ts ts = static_cast<Ts>(t * 1e9);
+      if (draw_uniform(13, run, i++) * rate < 1 && queue.print(r, 1, 0, ts) > 0) break;
+      same = same && ahead > 0;  // with nobody left ahead a print is ours
+      queue.resize(r, ahead, ahead - 1, ts, 0.999);
+      same = same && r.ahead == static_cast<double>(--ahead);
+      if (!same) break;
+    }
+    REQUIRE(same);
+    sum += t;
+    squares += t * t;
+    filled += t < exponential() / kLeaves;
+  }
+  const double found = sum / kRuns, spread = squares / kRuns - found * found;
+  CHECK(std::abs(filled / kRuns - chance) < 3 * std::sqrt(chance * (1 - chance) / kRuns));
+  CHECK(std::abs(found - mean) < 3 * std::sqrt(variance / kRuns));
+  CHECK(spread == doctest::Approx(variance).epsilon(0.04));  // 3 standard errors
+}
+
+TEST_CASE("the uniform model errs by nothing in the mean where cancels are uniform, only there") {
+  const auto error = [](double n) {  // of what is ahead, over runs: mean and its standard error
+    constexpr int kRuns = 4'000;
+    const Queue queue({QueueModel::UNIFORM, 1});
+    double sum = 0, squares = 0;
+    for (std::uint64_t run = 0; run < kRuns; ++run) {
+      auto r = behind(30);
+      Lots ahead = 30, size = 60;
+      for (std::int64_t i = 0; i < 45; ++i) {
+        const Ts ts = i * 2'000'000;
+        const Lots before = size;
+        if (i % 9 == 4) {
+          queue.print(r, 1, 0, ts);
+          --ahead, --size;
+        } else if (i % 5 == 0) {
+          ++size;
+        } else {
+          const double u = draw_uniform(17, run, static_cast<std::uint64_t>(i));
+          ahead -= std::pow(u, 1 / n) * static_cast<double>(size) < static_cast<double>(ahead);
+          --size;
+        }
+        queue.resize(r, before, size, ts);
+      }
+      const double miss = r.ahead - static_cast<double>(ahead);
+      sum += miss;
+      squares += miss * miss;
+    }
+    const double mean = sum / kRuns;
+    return std::pair{mean, std::sqrt((squares / kRuns - mean * mean) / kRuns)};
+  };
+  const auto [uniform, its_noise] = error(1);
+  CHECK(std::abs(uniform) < 3 * its_noise);
+  CHECK(its_noise < 0.1);
+  const auto [from_the_back, noise] = error(2);
+  CHECK(from_the_back < -30 * noise);
+}
+
+TEST_CASE("a cancel told in parts moves the place as the whole does, or nearly") {
+  const auto told = [](double n, Lots ahead, Lots cancelled, Lots step) {
+    const Queue queue({QueueModel::POWER3, n});
+    auto r = behind(static_cast<double>(ahead));
+    for (Lots size = 1'000; size > 1'000 - cancelled; size -= step)
+      queue.resize(r, size, size - step, (1'000 - size) * 2'000'000);
+    return r.ahead;
+  };
+  for (const double n : {0.5, 1.0, 2.0, 4.0})
+    for (Lots ahead = 50; ahead < 1'000; ahead += 50)
+      for (const Lots cancelled : {20, 100}) {
+        const double drift = told(n, ahead, cancelled, cancelled) - told(n, ahead, cancelled, 1);
+        CAPTURE(n);
+        CAPTURE(ahead);
+        const double whole = static_cast<double>(cancelled);
+        // To second order cancelled^2 / (2 size) times n x^n (1 - x^(n - 1)), x the share ahead.
+        const double x = static_cast<double>(ahead) / 1'000;
+        const double law = whole * whole / 2'000 * n * std::pow(x, n) * (1 - std::pow(x, n - 1));
+        CHECK(std::abs(drift) <= 0.045 * whole);
+        CHECK(std::abs(drift - law) <= 0.15 * std::abs(law) + 0.02 * whole / 20 + 1e-9);
+        if (n == 1) CHECK(std::abs(drift) < 1e-9);
+      }
 }
 
 TEST_CASE(
