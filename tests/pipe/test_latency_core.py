@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from hft.execution.draws import Stream
 from hft.types import BUY, SELL, Tif
 
 MS = 1_000_000
-UPDATE, ACCEPTED = 3, 1
+UPDATE, STOP, ACCEPTED = 3, 12, 1
 NO_TIME = np.iinfo(np.int64).min
 
 
@@ -180,12 +182,15 @@ def test_entry_and_answer_of_a_message_come_from_one_row() -> None:
 
 def test_fifo_never_reorders_what_the_legs_would() -> None:
     plan = plan_of(Busy)
-    entry, response = walks(plan)
+    entry, response = (each.scaled(9.0) for each in walks(plan))  # far longer than between orders
     fifo = replay(plan, entry=entry, response=response).orders
     alone = replay(plan, entry=entry, response=response, ordering="independent").orders
-    assert (np.diff(fifo["ts_arrive"]) >= 0).all()
-    assert (fifo["ts_arrive"] - fifo["ts_send"] >= entry.at(fifo["ts_send"])).all()
     assert (alone["ts_arrive"] - alone["ts_send"] == entry.at(alone["ts_send"])).all()
+    assert (np.diff(alone["ts_arrive"]) < 0).sum() > 20
+    assert (np.diff(fifo["ts_arrive"]) >= 0).all()
+    drawn = fifo["ts_send"] + entry.at(fifo["ts_send"])
+    assert (fifo["ts_arrive"] >= drawn).all()
+    assert 20 < (fifo["ts_arrive"] > drawn).sum() < len(fifo) - 20
 
 
 @pytest.mark.parametrize("ordering", ORDERINGS)
@@ -256,8 +261,6 @@ def test_feed_delay_ages_what_decisions_see_and_order_delay_does_not() -> None:
         for k, whole in enumerate(plan.feeds):
             rows = np.concatenate(list(whole.chunks())).copy()
             rows["ts_recv"] = rows["ts_event"] + feed
-            import dataclasses
-
             plan.feeds[k] = dataclasses.replace(whole, chunks=lambda rows=rows: iter([rows]))
         orders = replay(plan, entry=entry).orders
         return orders["ts_decide"] - orders["ts_cause_event"], orders["cause_row"]
@@ -370,34 +373,83 @@ class Answers(Strategy):
         self.submit(signal.instrument, BUY, 1, self.book(signal.instrument).bid - 30)
 
 
-def test_stages_add_up_to_the_whole_and_none_is_negative(tmp_path: Any) -> None:
+def test_every_stage_is_the_leg_that_was_drawn_and_they_add_up(tmp_path: Any) -> None:
     plan = plan_of(Answers, "A.SIM", "B.SIM", folder=tmp_path)
     entry, response = walks(plan)
     rng = np.random.default_rng(5)
-    drawn = {s: Latency.empirical(rng.integers(0, 3 * MS, 99), 1, s) for s in (1, 4, 5)}
+    compute, service, risk = (
+        Latency.empirical(rng.integers(0, 3 * MS, 99), 1, s) for s in (1, 4, 5)
+    )
     run = replay(
         plan,
         entry=entry,
         response=response,
-        compute=drawn[1],
-        risk=drawn[5],
-        server=server_of(drawn[4], max_batch=2, per_item_ns=1_000, per_row_ns=10),
+        compute=compute,
+        risk=risk,
+        server=server_of(service),
+        ordering="independent",
     )
     orders = run.orders[run.orders["ts_ack"] != NO_TIME]
     assert len(orders) > 80
     assert orders["by_signal"].all()
-    stamps = (
-        "ts_cause_event",
-        "ts_cause_recv",
-        "ts_model_start",
-        "ts_model_end",
-        "ts_decide",
-        "ts_handled",
-        "ts_send",
-        "ts_arrive",
-        "ts_ack",
-    )
-    stages = np.diff(np.stack([orders[name] for name in stamps]), axis=0)
-    assert (stages >= 0).all()
-    assert (stages.sum(axis=0) == orders["ts_ack"] - orders["ts_cause_event"]).all()
-    assert (stages.max(axis=1) > 0).all()
+    stamps = {name: orders[f"ts_{name}"] for name in STAMPS}
+    rows = [np.concatenate(list(feed.chunks())) for feed in plan.feeds]
+    feed = [r["ts_recv"] - r["ts_event"] for r in rows]
+    legs = {
+        "cause_recv": [
+            feed[inst][row]
+            for inst, row in zip(orders["instrument"], orders["cause_row"], strict=True)
+        ],
+        "model_end": service.at(stamps["model_start"]),
+        "handled": compute.at(stamps["decide"]),
+        "send": risk.at(stamps["handled"]),
+        "arrive": entry.at(stamps["send"]),
+    }
+    for before, after in itertools.pairwise(STAMPS):
+        stage = stamps[after] - stamps[before]
+        assert (stage >= 0).all(), after
+        assert stage.max() > 0, after
+        if after in legs:
+            assert (stage == legs[after]).all(), after
+    waits = stamps["model_start"] - stamps["cause_recv"] + stamps["decide"] - stamps["model_end"]
+    whole = stamps["arrive"] - stamps["cause_event"]
+    assert (whole == waits + np.sum(list(legs.values()), axis=0)).all()
+    # The answer waits until the strategy's thread is free.
+    late = orders["ts_ack"] - stamps["arrive"] - 3 * entry.at(stamps["send"])
+    assert late.min() == 0
+    assert late.max() > 0
+    assert (late == 0).mean() > 0.5
+
+
+STAMPS = (
+    "cause_event",
+    "cause_recv",
+    "model_start",
+    "model_end",
+    "decide",
+    "handled",
+    "send",
+    "arrive",
+)
+
+
+@pytest.mark.parametrize("mode", ["conflate", "queue", "deadline"])
+def test_what_a_model_has_not_heard_changes_nothing_that_it_said(mode: str, tmp_path: Any) -> None:
+    plan = plan_of(Answers, "A.SIM", "B.SIM", folder=tmp_path)
+    service = Latency.empirical(np.arange(1, 90) * MS // 10, 1, Stream.SERVICE)
+    legs = dict(entry=3 * MS, response=MS, server=server_of(service, mode, max_batch=2))
+    whole = replay(plan, **legs)
+    start, end = plan.feeds[0].ts_range
+    cut = start + (end - start) // 2
+    for k, feed in enumerate(plan.feeds):
+        rows = np.concatenate(list(feed.chunks()))
+        rows = rows[rows["ts_event"] <= cut]
+        plan.feeds[k] = dataclasses.replace(feed, chunks=lambda rows=rows: iter([rows]))
+    short = replay(plan, **legs)
+    before = [
+        r.journal[(r.journal["ts"] <= cut) & (r.journal["kind"] != STOP)] for r in (whole, short)
+    ]
+    assert len(before[1]) > 200
+    assert before[0].tobytes() == before[1].tobytes()
+    orders = whole.orders
+    assert (orders["ts_cause_recv"] <= orders["ts_model_start"]).all()
