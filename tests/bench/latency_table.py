@@ -111,11 +111,8 @@ def hour(number: int, bursts: Bursts) -> Hour:
         ts = np.repeat(grid, many)
         ts = ts + (draw_uniform(number, 20 + stream, np.arange(ts.size)) * GRID_NS).astype(int)
         asked[name] = np.unique(ts)
-    windows = np.unique(asked["service"] // RATE_WINDOW_NS, return_counts=True)
-    first = int(grid[0] // RATE_WINDOW_NS)
-    counts = np.zeros(HOUR * GRID_NS // RATE_WINDOW_NS, np.int64)
-    counts[windows[0] - first] = windows[1]
-    return Hour(latency, asked, MarketRate(first, counts, int(grid[0]), int(grid[-1])))
+    windows, counts = np.unique(asked["service"] // RATE_WINDOW_NS, return_counts=True)
+    return Hour(latency, asked, MarketRate(windows, counts, int(grid[0]), int(grid[-1])))
 
 
 def figures(replayed: Hour, at: Callable[[str, np.ndarray], np.ndarray]) -> dict[str, float]:

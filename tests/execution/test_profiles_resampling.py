@@ -39,7 +39,8 @@ def ar_trace(n: int = 20_000, phi: float = 0.9, rate: np.ndarray | None = None) 
 def market(seconds: float, counts: np.ndarray | None = None) -> MarketRate:
     windows = round(seconds * 10)
     counts = np.full(windows, 5) if counts is None else counts
-    return MarketRate(START // RATE_WINDOW_NS, counts, START, START + round(seconds * 1e9))
+    numbers = START // RATE_WINDOW_NS + np.arange(counts.size)
+    return MarketRate(numbers, counts, START, START + round(seconds * 1e9))
 
 
 def played(trace: Trace, layout: Layout, ts: np.ndarray) -> np.ndarray:
@@ -148,6 +149,28 @@ def test_a_bucket_follows_from_the_window_before() -> None:
     assert mine[rows].tolist() == [0, 2]
 
 
+def test_before_the_first_window_the_market_is_quiet() -> None:
+    layout = lay_out(two_speeds(), 200.0, market(0.5, np.full(5, 3000)), 5, 2, conditioned=True)
+    trace = two_speeds()
+    assert trace.rate is not None
+    mine = buckets_of(trace.rate).of(trace.rate)
+    known = START + RATE_WINDOW_NS
+    assert mine[played(trace, layout, np.array([START, known - 1, known]))].tolist() == [0, 0, 2]
+
+
+def test_a_pause_of_a_year_is_quiet() -> None:
+    trace, year = two_speeds(), 365 * 24 * 36_000
+    first = START // RATE_WINDOW_NS
+    windows = first + np.array([0, 1, year, year + 1])
+    last = int(windows[-1] + 1) * RATE_WINDOW_NS
+    run = MarketRate(windows, np.full(4, 3000), START, last)
+    layout = lay_out(trace, 1e9, run, 5, 2, conditioned=True)
+    assert trace.rate is not None
+    mine = buckets_of(trace.rate).of(trace.rate)
+    asked = np.array([1, 3, year, year + 1]) * RATE_WINDOW_NS + START
+    assert mine[played(trace, layout, asked)].tolist() == [2, 0, 0, 2]
+
+
 def test_buckets_are_octaves_about_the_median_with_200_rows_each() -> None:
     rates = np.concatenate([np.full(900, 100), np.full(300, 130), np.full(250, 400), [900] * 50])
     # 100 * sqrt(2) = 141.4; nothing lies between that and 283; the 50 rows beyond 566 are too few.
@@ -164,7 +187,8 @@ def test_the_rate_counts_packets_that_we_see() -> None:
     rows["flags"] = [both, int(Flag.SEEN_BY_US), int(Flag.LAST), both, both]
     rate = rate_of([iter([rows[:3]]), iter([rows[3:]])])
     assert rate is not None
-    assert rate.counts.tolist() == [1, 1, 0, 0, 0, 1]
+    assert (rate.windows - START // RATE_WINDOW_NS).tolist() == [0, 1, 5]
+    assert rate.counts.tolist() == [1, 1, 1]
     asked = START + np.array([0, RATE_WINDOW_NS, 2 * RATE_WINDOW_NS, 60 * RATE_WINDOW_NS])
     assert rate.before(asked).tolist() == [0, 1, 1, 0]
     assert rate_of([iter([rows[1:3]])]) is None

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import ReferenceType, ref
 
 import msgspec
 import numpy as np
@@ -149,7 +150,7 @@ def core_legs(latency: LatencyConfig, seed: int, feeds: Sequence[Feed], *, ids: 
     Args:
         latency: of a recipe.
         seed: of every draw.
-        feeds: the market that layouts cover; read once where a leg is drawn from a profile.
+        feeds: the market that layouts cover; read once, where a leg is drawn from a profile by rate or time.
         ids: whether order ids of this run can be those of a recorded one.
     """
     latency = resolve(latency)
@@ -157,7 +158,7 @@ def core_legs(latency: LatencyConfig, seed: int, feeds: Sequence[Feed], *, ids: 
     drawn = [name for name, leg in told.items() if leg == PROFILE]
     made: dict[str, Any] = {}
     if drawn:
-        source = _Source(load_profile(latency.profile), latency, seed, _market(feeds), ids)
+        source = _Source(load_profile(latency.profile), latency, seed, feeds, ids)
         made = source.legs(drawn)
     for name, leg in told.items():
         if leg != PROFILE:
@@ -177,21 +178,18 @@ def told_latency(leg: Leg) -> Latency:
     return _core.Latency.constant(parse_ns(leg))
 
 
-_read: tuple[list[Any], MarketRate] | None = None
+_read: tuple[list[ReferenceType[Any]], MarketRate] | None = None
 
 
 def _market(feeds: Sequence[Feed]) -> MarketRate:
     """The market's rate; of a run and its variants, which have the same feeds, only read once."""
     global _read
     rows = [feed.chunks for feed in feeds]
-    if _read is None or len(_read[0]) != len(rows) or any(map(_differ, _read[0], rows)):
-        found = rate_of(chunks() for chunks in rows)
-        _read = rows, found or MarketRate(0, np.zeros(1, np.int64), 0, 0)
+    if _read is None or [known() for known in _read[0]] != rows:
+        nothing = np.zeros(1, np.int64)
+        found = rate_of(chunks() for chunks in rows) or MarketRate(nothing, nothing, 0, 0)
+        _read = [ref(chunks) for chunks in rows], found  # weakly: they may hold a day of rows
     return _read[1]
-
-
-def _differ(one: object, other: object) -> bool:
-    return one is not other
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +199,13 @@ class _Source:
     profile: LatencyProfile
     latency: LatencyConfig
     seed: int
-    market: MarketRate
+    feeds: Sequence[Feed]
     ids: bool
+
+    @property
+    def market(self) -> MarketRate:
+        """Read where a model asks for it: not all of them do."""
+        return _market(self.feeds)
 
     def legs(self, names: list[str]) -> dict[str, Latency]:
         groups: dict[tuple[Family, Message | None], list[str]] = {}

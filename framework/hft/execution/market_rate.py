@@ -26,26 +26,29 @@ BEYOND = 0.2
 
 @dataclass(frozen=True, slots=True)
 class MarketRate:
-    """Messages of a stretch of market.
+    """Messages of a stretch of market; years of bars are mostly windows without any.
 
     Attributes:
-        first: number of the first window, its start over 100 ms.
-        counts: messages in each window, (w,).
+        windows: numbers of those with messages, their starts over 100 ms, ascending, (w,).
+        counts: messages in each, (w,).
         ts_first: time of the first message.
         ts_last: and of the last.
     """
 
-    first: int
+    windows: Int
     counts: Int
     ts_first: int
     ts_last: int
 
-    def before(self, ts: Int) -> Int:
-        """Messages in the last whole window before each time, (n,); 0 outside the stretch."""
-        at = ts // RATE_WINDOW_NS - 1 - self.first
-        inside = (at >= 0) & (at < self.counts.size)
-        found: Int = np.where(inside, self.counts[np.clip(at, 0, self.counts.size - 1)], 0)
+    def of(self, windows: Int) -> Int:
+        """Messages in each of these windows, (n,)."""
+        at = np.minimum(np.searchsorted(self.windows, windows), self.windows.size - 1)
+        found: Int = np.where(self.windows[at] == windows, self.counts[at], 0)
         return found
+
+    def before(self, ts: Int) -> Int:
+        """Messages in the last whole window before each time, (n,)."""
+        return self.of(ts // RATE_WINDOW_NS - 1)
 
 
 def rate_of(streams: Iterable[Iterator[NDArray[Any]]]) -> MarketRate | None:
@@ -60,15 +63,15 @@ def rate_of(streams: Iterable[Iterator[NDArray[Any]]]) -> MarketRate | None:
                 continue
             first.append(int(ts.min()))
             last.append(int(ts.max()))
-            number, count = np.unique(ts // RATE_WINDOW_NS, return_counts=True)
-            for key, more in zip(number.tolist(), count.tolist(), strict=True):
+            number = ts // RATE_WINDOW_NS
+            begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+            count = np.diff(begins, append=number.size)
+            for key, more in zip(number[begins].tolist(), count.tolist(), strict=True):
                 windows[key] = windows.get(key, 0) + more
     if not windows:
         return None
-    start = min(windows)
-    counts = np.zeros(max(windows) - start + 1, np.int64)
-    counts[np.fromiter(windows, np.int64) - start] = np.fromiter(windows.values(), np.int64)
-    return MarketRate(start, counts, min(first), max(last))
+    known, counts = np.array(sorted(windows.items()), np.int64).T
+    return MarketRate(known, counts, min(first), max(last))
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,16 +270,15 @@ def _restarts(start: int, end: int, mean_ns: float, seed: int, stream: int) -> t
 
 def _changes(buckets: Buckets, market: MarketRate, end: int) -> tuple[Int, Int]:
     """Times at which the run's bucket changes, the first its start, and the bucket from there."""
-    start = np.array([market.ts_first])
-    if not buckets.borders:
-        return start, np.zeros(1, np.int64)
-    quiet = np.zeros(2, np.int64)  # nothing comes after the last row
-    state = buckets.along(np.concatenate([market.counts, quiet]))
-    turns = np.flatnonzero(np.diff(state)) + 1
-    # A window decides for the one after it; before the first one there is nothing to go by.
-    ts = (market.first + turns + 1) * RATE_WINDOW_NS
-    inside = (ts > market.ts_first) & (ts < end)
-    return np.concatenate([start, ts[inside]]), state[np.concatenate([[0], turns[inside]])]
+    # One window without messages ends what was before; that there are more changes nothing.
+    windows = np.union1d(market.windows, market.windows + 1)
+    state = buckets.along(market.of(windows))
+    turns = np.flatnonzero(np.diff(state, prepend=0))
+    # A window decides for the one after it; before the first one all is quiet.
+    ts = (windows[turns] + 1) * RATE_WINDOW_NS
+    inside = ts < end
+    bucket = np.concatenate([[0], state[turns[inside]]])
+    return np.concatenate([[market.ts_first], ts[inside]]), bucket
 
 
 @dataclass(frozen=True, slots=True)
