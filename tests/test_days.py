@@ -358,6 +358,29 @@ def test_what_cannot_be_sold_stays_and_is_said(store: Path, taker: Path) -> None
     assert (np.abs(np.diff(asked) - waits) < 1_000_000).all()
 
 
+def test_a_day_that_ends_flat_but_with_orders_out_ends(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "rester.py").write_text(
+        "from hft import BUY, Strategy\n\n\n"
+        "class Rester(Strategy):\n"
+        "    def on_start(self):\n"
+        "        self.every('200ms', self.rest)\n\n"
+        "    def rest(self):\n"
+        "        if self.book().bid is not None:\n"
+        "            self.quote(BUY, price=self.book().bid - 1_000, lots=5)\n"
+    )
+    run = run_once(flat(tmp_path / "rester.py", store)).run
+    assert len(run.fills) == 0
+    assert (run.orders["state"] != OrderState.NEW).all()
+    assert (run.orders["state"] == OrderState.CANCELED).sum() >= len(DAYS)
+
+
+def test_what_the_cap_keeps_from_the_last_order_stays_and_is_said(store: Path, taker: Path) -> None:
+    outcome = run_once(flat(taker, store, **{"venue.participation_cap": 1e-3}))
+    assert any("could not be sold by the end of the day" in note for note in outcome.run.notes)
+    journal = outcome.journal.view(JOURNAL)
+    assert (journal["kind"] == RecordKind.WIND_DOWN).sum() < 20 * len(DAYS)
+
+
 def test_a_day_of_changes_without_a_snapshot_is_said(taker: Path) -> None:
     rows, spec = day_rows(DAYS[0], 1)
     second, _ = day_rows(DAYS[1], 2)

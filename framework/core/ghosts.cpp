@@ -12,13 +12,6 @@ namespace {
 // Streams of keyed draws that no engine uses.
 constexpr std::uint64_t kChoice = 0x67686f7374000001ULL, kPlaces = 0x67686f7374000002ULL;
 
-/// The side that rested in a print without an aggressor: the one whose touch it printed at.
-int passive_side(const Book& book, Ticks price) noexcept {
-  if (book.has_ask() && price >= book.ask()) return SELL;
-  if (book.has_bid() && price <= book.bid()) return BUY;
-  return NO_SIDE;
-}
-
 int levels_before(const Ladder& ladder, std::int64_t key, int most) noexcept {
   int n = 0;
   for (std::int64_t k = ladder.best(); k != kNoKey && k > key && n < most; k = ladder.next(k)) ++n;
@@ -145,14 +138,14 @@ void Ghosts::on_trade(const Event& e) {
     waiting_ = e;
     is_waiting_ = true;
   } else {
-    print(e, e.side != NO_SIDE ? -e.side : passive_side(book_, e.price), false);
+    print(e, e.side != NO_SIDE ? -e.side : book_.passive_side(e.price), false);
   }
 }
 
 void Ghosts::flush() {
   is_waiting_ = false;
   const Event e = waiting_;
-  print(e, e.side != NO_SIDE ? -e.side : passive_side(book_, e.price), true);
+  print(e, e.side != NO_SIDE ? -e.side : book_.passive_side(e.price), true);
 }
 
 void Ghosts::on_rare(const Event& e) {

@@ -247,7 +247,8 @@ void ReplayDriver::end_trading(Ts ts) {
   bool again = false;
   handle(ts, [&] { again = engine_->wind_down(inst, engine_->now()); });
   const Lots left = engine_->market(inst).account.position;
-  at->wait = left == at->left ? std::min(2 * at->wait, kFlattenSeldom) : kFlattenAgain;
+  at->wait =
+      left == at->left ? std::clamp(2 * at->wait, kFlattenAgain, kFlattenSeldom) : kFlattenAgain;
   at->left = left;
   at->next = again ? ts + at->wait : kNever;
   next_wind_down_ = std::ranges::min(wind_down_, {}, &WindDown::next).next;
