@@ -150,7 +150,7 @@ def core_legs(latency: LatencyConfig, seed: int, feeds: Sequence[Feed], *, ids: 
     Args:
         latency: of a recipe.
         seed: of every draw.
-        feeds: the market that layouts cover; read once, where a leg is drawn from a profile by rate or time.
+        feeds: the market that layouts cover; read once, where a model goes by its rate or time.
         ids: whether order ids of this run can be those of a recorded one.
     """
     latency = resolve(latency)
