@@ -60,12 +60,12 @@ def queue(
     from hft.data.progress import progress
     from hft.durations import parse_ns
     from hft.engine import KEEPS
-    from hft.fitting.picture import require_matplotlib
     from hft.scoring import show
     from hft.scoring.ghosts import Options
     from hft.scoring.queues import score_queues
+    from hft.whole_files import require_folder
 
-    require_matplotlib()
+    require_folder(folder)
     options = Options(
         horizon_ns=parse_ns(horizon), replace_keeps=KEEPS.index(replace_keeps), **counts
     )

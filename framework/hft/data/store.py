@@ -14,7 +14,6 @@ The raw form is only believed while its hash equals that of the Parquet file bes
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -33,6 +32,7 @@ from hft.data.repairs import repair as repair_events
 from hft.data.writing import Writer
 from hft.errors import ConfigError, DataError
 from hft.types import InstrumentSpec
+from hft.whole_files import replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -223,7 +223,7 @@ class Store:
         for day, meta in self._metas(name, instant(start), instant(end)):
             path = self.file(name, day).with_name("events.arrow")
             if not self._raw_is_current(path, meta):
-                with _replacing(path) as temporary:
+                with replacing(path) as temporary:
                     form = RawForm(temporary)
                     try:
                         for chunk in files.parquet_chunks(self.file(name, day)):
@@ -372,13 +372,3 @@ def unsaid(imports: Iterable[dict[str, Any]]) -> tuple[str, ...]:
         found |= dict.fromkeys(facts.get("cannot_tell", ()))
         found |= dict.fromkeys(unsaid([facts["before"]]) if "before" in facts else ())
     return tuple(found)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

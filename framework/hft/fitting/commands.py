@@ -13,6 +13,7 @@ from hft.errors import ConfigError
 from hft.fitting import fragment, picture, show
 from hft.fitting.tape import Source, Tell, sources_of
 from hft.types import InstrumentSpec
+from hft.whole_files import require_folder, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +54,7 @@ def fit_all(
         lot: of a file that does not know its own.
         options: the fit's own.
     """
-    picture.require_matplotlib()
+    require_folder(folder)
     settings = _settings(options)
     spec = None
     if tick is not None and lot is not None:
@@ -63,7 +64,10 @@ def fit_all(
         name = what if len(sources) == 1 else f"{what}-{source.name}"
         with progress(f"{what} of {source.name}") as tell:
             text, image = _FITS[what](source, console, tell=tell, **settings)
-        yield from fragment.write_fit(folder, name, text, image)
+        folder.mkdir(parents=True, exist_ok=True)
+        for ending, content in (("toml", text.encode()), ("png", image)):
+            write_whole(folder / f"{name}.{ending}", content)
+            yield folder / f"{name}.{ending}"
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hft.durations import format_ns
+from hft.whole_files import replacing
 
 if TYPE_CHECKING:
     from hft.fitting.blocks import Estimate
@@ -16,22 +16,6 @@ if TYPE_CHECKING:
     from hft.fitting.tape import Source
 
 DIGITS = 4
-
-
-def write_fit(folder: Path, name: str, fragment: str, picture: bytes) -> tuple[Path, Path]:
-    """Write `NAME.toml` and `NAME.png`, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = folder / f"{name}.toml", folder / f"{name}.png"
-    drafts = [path.with_name(f".{path.name}.{os.getpid()}") for path in paths]
-    try:
-        for draft, content in zip(drafts, (fragment.encode(), picture), strict=True):
-            draft.write_bytes(content)
-        for draft, path in zip(drafts, paths, strict=True):
-            draft.replace(path)
-    finally:
-        for draft in drafts:
-            draft.unlink(missing_ok=True)
-    return paths
 
 
 def queue_fragment(fit: QueueFit) -> str:

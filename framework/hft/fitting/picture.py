@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hft.errors import ConfigError
-
 if TYPE_CHECKING:
     from hft.fitting.impact import ImpactFit
     from hft.fitting.queue import Group, QueueFit
@@ -16,21 +14,6 @@ if TYPE_CHECKING:
 
 SEEN, FITTED, OTHER, FAINT = "#1f5fa8", "#c8452d", "#2f8f5b", "#8a8f98"
 WIDTH, HEIGHT, DPI = 11.0, 4.8, 110
-
-
-def require_matplotlib() -> None:
-    """Refuse before the data are read, not after.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ConfigError(
-            "a fit draws its picture with matplotlib, which is not installed: pip install "
-            "matplotlib"
-        ) from None
 
 
 def draw_queue(fit: QueueFit) -> bytes:
