@@ -43,11 +43,11 @@ def sheet(panels: Sequence[tuple[str, Axes, Sequence[Series]]], heading: str, un
 def _caption(title: str, series: Sequence[Series]) -> str:
     """A panel's title, and beside it what the lines are."""
     parts = [f'<text class="title" x="{LEFT}" y="14">{escape(title)}</text>']
-    x = LEFT + 20 + 7 * len(title)
+    x = LEFT + 20 + round(6.5 * len(title))
     for each in series if len(series) > 1 else ():
         parts.append(f'<path class="line {each.tone}" d="M{x},10h14"/>')
         parts.append(f'<text x="{x + 19}" y="14">{escape(each.label)}</text>')
-        x += 34 + 6 * len(each.label)
+        x += 32 + round(5.5 * len(each.label))
     return "".join(parts)
 
 

@@ -90,7 +90,8 @@ def _table(table: tables.Table) -> RichTable:
         pad_edge=False,
     )
     for i, name in enumerate(table.head):
-        shown.add_column(Text(name), justify="right" if i else "left")
+        # On a narrow terminal a number goes on in the next line; by default it would be cut.
+        shown.add_column(Text(name), justify="right" if i else "left", overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown

@@ -61,7 +61,8 @@ def offset_bounds(
         raise DataError(
             f"no single clock offset fits: entry of row {down} ({entry[down]} ns) wants at least "
             f"{low} ns, {name} of row {up} ({legs[name][up]} ns) at most {high} ns; the clocks "
-            "drifted against each other: fit shorter stretches, or hand over corrected stamps"
+            "drifted against each other (fit shorter stretches, or hand over corrected stamps), or "
+            "the venue rounds its stamps and the quantum was not told (--quantum 1ms)"
         )
     return Bounds(low, high)
 

@@ -107,7 +107,7 @@ def synthetic_profile(name: str) -> LatencyProfile:
     facts = ProfileFacts(
         origin="synthetic",
         source="hft.execution.synthetic_profiles",
-        venue=f"none: a {name} place as one imagines it",
+        venue=f"a {name} place as one imagines it",
         notes=("Made by a formula, measured nowhere: docs/latency.md.",),
     )
     return make_profile(name, facts, _joined(orders, columns, message, models, service))
