@@ -12,11 +12,19 @@ from hft.errors import ConfigError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft beside `path` to write to; at the end it takes its place, unless something failed."""
+    """A draft beside `path` to write to; at the end it takes its place, unless something failed.
+
+    Raises:
+        OSError: of `path`, which a full disk by itself does not name.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield draft
         draft.replace(path)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
         draft.unlink(missing_ok=True)
 

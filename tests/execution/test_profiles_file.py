@@ -163,3 +163,12 @@ def test_a_shipped_profile_is_the_same_in_every_process(tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
+
+
+def test_a_profile_is_written_whole_and_under_its_own_kind_of_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"a profile is a .parquet file, .*README.md is .md"):
+        save_profile(small(), tmp_path / "README.md")
+    with pytest.raises(OSError, match="No such file") as absent:
+        save_profile(small(), tmp_path / "nowhere" / "mine.parquet")
+    assert absent.value.filename == str(tmp_path / "nowhere" / "mine.parquet")
+    assert list(tmp_path.iterdir()) == []

@@ -67,7 +67,7 @@ def test_every_instrument_is_fitted_unless_one_is_chosen(synthetic: Path, tmp_pa
 
 
 def test_a_range_of_time_is_taken_and_told(synthetic: Path, tmp_path: Path) -> None:
-    bounds = ("--start", "2024-01-01T00:01", "--end", "2024-01-01T00:04")
+    bounds = ("--from", "2024-01-01T00:01", "--to", "2024-01-01T00:04")
     fit("queue", synthetic, "--symbol", "AAA", *bounds, "-o", tmp_path)
     head = (tmp_path / "queue.toml").read_text().splitlines()[0]
     assert head.endswith("2024-01-01T00:01 to 2024-01-01T00:04")
@@ -108,7 +108,7 @@ def test_what_the_data_cannot_tell_sets_nothing(tmp_path: Path) -> None:
         (("refill", "--step", "10us"), ConfigError, r"--step is '10us': expected at least 1ms"),
         (("impact", "--heal", "0s"), ConfigError, "--heal is 0"),
         (("queue", "--symbol", "CCC"), ConfigError, r"0 instruments are called 'CCC'; there are"),
-        (("queue", "--end", "2023-01-01"), DataError, "0 cancels|no rows|cannot tell"),
+        (("queue", "--to", "2023-01-01"), DataError, "AAA.SIM has no rows from the first"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused_and_leaves_nothing(

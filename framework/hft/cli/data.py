@@ -18,7 +18,8 @@ PATH = click.Path(path_type=Path)
 SEQUENCE = click.Choice(["ignore", "increasing", "contiguous"])
 
 
-def _positive(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+def positive(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """An option's value, if it is a number above 0."""
     # Not FloatRange: it lets NaN and infinity pass.
     if value is not None and not 0 < value < math.inf:
         raise click.BadParameter(f"{value} is not a number above 0.", ctx, param)
@@ -41,8 +42,8 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--symbol", help="Such as BTCUSDT."),
         click.option("--venue", help="Such as BINANCE."),
-        click.option("--tick", type=float, callback=_positive, help="Smallest price step."),
-        click.option("--lot", type=float, callback=_positive, help="Smallest quantity step."),
+        click.option("--tick", type=float, callback=positive, help="Smallest price step."),
+        click.option("--lot", type=float, callback=positive, help="Smallest quantity step."),
     ):
         command = option(command)
     return command
@@ -54,7 +55,7 @@ def _facts(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--store", required=True, type=PATH, help="Store folder; made if it is not there.")
 @_facts
 @click.option("--currency", help="Settlement currency.")
-@click.option("--multiplier", type=float, callback=_positive, help="Contract multiplier.")
+@click.option("--multiplier", type=float, callback=positive, help="Contract multiplier.")
 @click.option("--inverse", is_flag=True, default=None, help="An inverse contract.")
 @click.option(
     "--negative-price", is_flag=True, default=None, help="Prices at or below zero are valid."

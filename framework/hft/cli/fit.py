@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from hft.cli.data import positive
+
 PATH = click.Path(path_type=Path)
-POSITIVE = click.FloatRange(min=0, min_open=True, max=86_400)
+RESULTS = Path("fits")
 
 
 class FitGroup(click.Group):
@@ -34,12 +36,12 @@ def fit() -> None:
 def _common(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option(
-            "-o", "--out", "folder", type=PATH, default=Path("fits"), help="Folder of the results."
+            "-o", "--out", "folder", type=PATH, default=RESULTS, show_default=True, help="Results."
         ),
-        click.option("--lot", type=POSITIVE, help="Of a .npy or .npz file."),
-        click.option("--tick", type=POSITIVE, help="Of a .npy or .npz file."),
-        click.option("--end", help="Last time, excluded."),
-        click.option("--start", help="First time, ISO, UTC."),
+        click.option("--lot", type=float, callback=positive, help="Of a .npy or .npz file."),
+        click.option("--tick", type=float, callback=positive, help="Of a .npy or .npz file."),
+        click.option("--to", "end", help="Last time, excluded."),
+        click.option("--from", "start", help="First time, ISO, UTC."),
         click.option(
             "--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE; repeat for several."
         ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.analysis.legs import QUANTILES, quantiles
 from hft.analysis.sheet import sheet
 from hft.analysis.svg import Axes, Line, Series
 from hft.analysis.tables import Table
@@ -16,14 +18,16 @@ from hft.errors import ConfigError
 from hft.execution.market_rate import Buckets, buckets_of
 from hft.execution.profiles import MESSAGES, NONE, STAGES, LatencyProfile
 from hft.execution.resampling import autocovariance
+from hft.whole_files import write_whole
 
 Int = NDArray[np.int64]
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 LAGS = (1, 10, 100)
 MEASURED = {**STAGES, "wait": ("model", "wait_ns")}
 """What is shown: what can be drawn, and the wait, which a replay makes anew."""
 TONES = ("tone1", "tone2", "tone3", "tone4", "tone5", "net", "quiet")
+TONES_OF_RATES = ("tone1", "tone2", "tone3", "tone4", "net", "quiet", "tone5")
+"""Green and teal lie side by side here, and cannot be told apart."""
 
 
 def about(profile: LatencyProfile) -> list[str]:
@@ -92,8 +96,8 @@ def _measured(profile: LatencyProfile, kind: str, column: str) -> Int:
 
 
 def _line(name: str, ns: Int) -> list[str]:
-    drawn = np.quantile(ns, list(QUANTILES.values()), method="inverted_cdf")
-    return [name, count(ns.size), *(duration(float(q)) for q in drawn), *_correlations(ns)]
+    drawn = quantiles(ns)
+    return [name, count(ns.size), *(duration(drawn[q]) for q in QUANTILES), *_correlations(ns)]
 
 
 def _correlations(ns: Int) -> list[str]:
@@ -113,7 +117,7 @@ def draw(profile: LatencyProfile, path: Path) -> None:
         raise ConfigError(f"a profile's picture is an .svg file, {path} is {path.suffix or 'bare'}")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"{path}: no such folder as {path.parent}, want one that is there")
-    path.write_text(picture(profile), encoding="utf-8")
+    write_whole(path, picture(profile).encode())
 
 
 def picture(profile: LatencyProfile) -> str:
@@ -141,8 +145,10 @@ def picture(profile: LatencyProfile) -> str:
         if stage in ("entry", "inference") and buckets.borders:
             mine = buckets.of(rate)
             lines: list[Series] = [
-                _exceeded(name, ns[mine == number], TONES[number])
-                for number, name in enumerate(buckets.names)
+                _exceeded(name, ns[mine == number], tone)
+                for (number, name), tone in zip(
+                    enumerate(buckets.names), cycle(TONES_OF_RATES), strict=False
+                )
             ]
             by_rate.append((f"{stage.capitalize()} by messages in 100 ms", _tails(), lines))
     panels = [

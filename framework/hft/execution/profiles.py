@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.errors import ConfigError, DataError
+from hft.whole_files import replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -171,16 +172,20 @@ def _facts(path: Path, text: bytes | None) -> ProfileFacts:
 
 
 def save_profile(profile: LatencyProfile, path: Path) -> None:
-    """Writes a profile, checked, with columns in their order."""
+    """Writes a profile, checked, with columns in their order, whole or not at all.
+
+    Raises:
+        ConfigError: the name does not end in `.parquet`.
+    """
     import pyarrow.parquet as pq
 
     table = checked(profile).frame.select(COLUMNS).to_arrow()
     text = msgspec.json.encode(profile.facts)
     table = table.replace_schema_metadata({METADATA_KEY: text})
-    try:
-        pq.write_table(table, path, compression="zstd")
-    except OSError as error:
-        raise ConfigError(f"cannot write profile {path}: {error}") from error
+    if path.suffix != ".parquet":
+        raise ConfigError(f"a profile is a .parquet file, {path} is {path.suffix or 'bare'}")
+    with replacing(path) as draft:
+        pq.write_table(table, draft, compression="zstd")
 
 
 def make_profile(

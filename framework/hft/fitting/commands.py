@@ -64,6 +64,8 @@ def fit_all(
         name = what if len(sources) == 1 else f"{what}-{source.name}"
         with progress(f"{what} of {source.name}") as tell:
             text, image = _FITS[what](source, console, tell=tell, **settings)
+        if open_questions := source.market.cannot_tell(source.name, start, end):
+            console.print(f"The feed cannot tell: {'; '.join(open_questions)}.", style="dim")
         folder.mkdir(parents=True, exist_ok=True)
         for ending, content in (("toml", text.encode()), ("png", image)):
             write_whole(folder / f"{name}.{ending}", content)

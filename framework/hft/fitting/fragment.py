@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hft.durations import format_ns
-from hft.whole_files import replacing
 
 if TYPE_CHECKING:
     from hft.fitting.blocks import Estimate

@@ -103,6 +103,7 @@ def sources_of(
 
     Raises:
         ConfigError: there is no such instrument.
+        DataError: it has no rows on the days of [start, end).
     """
     known = market.symbols()
     names = []
@@ -114,6 +115,13 @@ def sources_of(
                 f"{', '.join(known)}"
             )
         names += found
+    for name in names:
+        if not market.kinds(name, start, end):
+            days = market.days(name)
+            raise DataError(
+                f"{path}: {name} has no rows from {start or 'the first'} to {end or 'the last'}; "
+                f"it has {days[0]} to {days[-1]}"
+            )
     return [Source(market, name, path, start, end) for name in names]
 
 
