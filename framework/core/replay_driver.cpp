@@ -352,7 +352,8 @@ void ReplayDriver::run_rows(InstrumentId inst, Ts limit) {
         break;
     }
     if (stirred_) continue;
-    if (l.markouts.next_due() <= std::min(limit, horizon_)) {
+    // Beyond the last row nobody knows the mid, whatever else there is to wait for.
+    if (s.venue.ts != kNever && l.markouts.next_due() <= std::min(limit, horizon_)) {
       l.markouts.read(fills_, l.markouts.next_due(), l.book.mid2());
       continue;
     }

@@ -203,7 +203,7 @@ def test_commands_refuse_with_the_reason(tmp_path: Path, feed) -> None:
     code, said = run("import", "hftbacktest", *[tmp_path / "h.npy"] * 2, "--overwrite", *facts)
     assert (code, "given twice" in said) == (2, True)
     code, said = run("import", "xml", tmp_path / "f.npy", "--store", tmp_path / "s")
-    assert (code, "want one of binance" in said) == (2, True)
+    assert (code, "want one of bars, binance, bitstamp" in said) == (2, True)
     code, said = run("check", tmp_path / "f.npy", "--tick", 0.1, "--lot", 0.001)
     assert code == 5
     assert "x order of ts_event: f.FILE: row 3" in said

@@ -19,7 +19,17 @@ from hft import Strategy
 from hft.analysis.records import FillReason, OrderState
 from hft.engine import Outcome, run_once
 from hft.plan import prepare
-from hft.types import BUY, POST_ONLY, SELL, InstrumentSpec, Kind, Tif
+from hft.types import (
+    BUY,
+    EVENT,
+    POST_ONLY,
+    SEEN_BY_BOTH,
+    SELL,
+    Flag,
+    InstrumentSpec,
+    Kind,
+    Tif,
+)
 
 MS = 1_000_000
 MODELS: dict[str, Any] = {
@@ -85,13 +95,16 @@ def tapes(seed: int, instruments: int = 2, rows: int = 400) -> list[np.ndarray]:
 # ---- nothing is seen before its time -------------------------------------------------------------
 
 
+@pytest.mark.parametrize("models", [{}, MODELS], ids=["off", "on"])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_comes_after_a_moment_changes_nothing_before_it(seed: int) -> None:
+def test_what_comes_after_a_moment_changes_nothing_before_it(
+    seed: int, models: dict[str, Any]
+) -> None:
     whole = tapes(seed)
-    full = replay(whole).journal.view(JOURNAL)
+    full = replay(whole, **models).journal.view(JOURNAL)
     for share in (0.2, 0.5, 0.8):
         cut = int(T0 + share * (max(int(t["ts_event"][-1]) for t in whole) - T0))
-        short = replay([t[t["ts_event"] <= cut] for t in whole]).journal.view(JOURNAL)
+        short = replay([t[t["ts_event"] <= cut] for t in whole], **models).journal.view(JOURNAL)
         assert len(full[full["ts"] <= cut]) > 20
         before = [j[(j["ts"] <= cut) & (j["kind"] != 12)] for j in (full, short)]  # 12: STOP
         assert np.array_equal(before[0], before[1])
@@ -156,7 +169,7 @@ def test_more_entry_latency_never_fills_a_passive_order_earlier(
     venue: dict[str, Any], latencies: list[dict[str, Any]]
 ) -> None:
     compared = 0
-    for seed in range(25):
+    for seed in range(25 if latencies is CONSTANT else 8):  # a walk is laid out anew each time
         rng = np.random.default_rng(seed)
         tape = random_tape(rng, 300, T0, calm=True)
         side = int(rng.choice([1, -1]))
@@ -422,6 +435,163 @@ def test_an_order_behind_ours_changes_no_draw_of_ours(seed: int) -> None:
         return run.fills[run.fills["order"] == 1][names].tolist()
 
     assert fills(MID - 1, MID - 2) == fills(MID - 1)
+
+
+class Both(Strategy):
+    """Two bids from the start, one taken back late, and takers that only buy, by a script."""
+
+    script: list[tuple[int, int, int]]
+
+    def on_start(self) -> None:
+        self.at(T0 + MS, self.open)
+        for at, lots, price in self.script:
+            self.at(at, self.take, lots, price)
+
+    def open(self) -> None:
+        for price in (MID - 1, MID - 2, MID - 3):
+            order = self.submit(BUY, 30, price, POST_ONLY)
+            self.at(T0 + 120 * MS, self.cancel, order)
+
+    def take(self, lots: int, price: int) -> None:
+        self.submit(BUY, lots, price, Tif.IOC)
+
+
+def deep_tape(rng: np.random.Generator) -> np.ndarray:
+    """A row a ms or so; nothing ever empties, so that fills of the best bid are places in it."""
+    shown = {(side, MID - side * k): 60 for side in (1, -1) for k in range(1, 4)}
+    rows = [(T0, Kind.LEVEL, side, price, 60) for side, price in shown]
+    for ts in np.cumsum(rng.integers(MS // 10, MS, 700)) + T0:
+        side = int(rng.choice([1, -1]))
+        level = (side, MID - side * int(rng.integers(1, 4)))
+        by, prints = int(rng.integers(-9, 12)), False
+        if rng.random() < 0.3:
+            level, by, prints = (side, MID - side), -int(rng.integers(1, 7)), True
+            rows.append((int(ts), Kind.TRADE, -side, level[1], -by))
+        shown[level] = max(shown[level] + by, 1 if prints else 30)
+        rows.append((int(ts), Kind.LEVEL, *level, shown[level]))
+    flags = int(SEEN_BY_BOTH | Flag.LAST)
+    rest = [(ts, ts + 500, p, q, 0, 0, 0, 0, kind, s, flags) for ts, kind, s, p, q in rows]
+    return np.array(rest, EVENT)
+
+
+FOR_TAKERS: dict[str, dict[str, Any]] = {
+    "refill_probability": {"refill_probability": 1.0},
+    "refill_half_life": {"refill_half_life": 0},
+    "fade": {"fade": 0.3, "fade_rule": "compound"},
+    "impact": {"impact": {}},
+    "participation_cap": {"participation_cap": 0.05},
+}
+FOR_MAKERS: dict[str, dict[str, Any]] = {
+    "queue_draws": {"queue_draws": False},
+    "queue": {"queue": "uniform"},
+    "queue_n": {"queue_n": 0.7},
+}
+FOR_CANCELS: dict[str, dict[str, Any]] = {"entry_cancel": {"entry_cancel": 40 * MS}}
+
+
+def test_switching_one_model_changes_no_draw_of_the_others() -> None:
+    drawn = {"profile": "cross-region", "model": "empirical", "ordering": "independent"}
+    drawn |= {"entry": "profile", "response": "profile", "entry_cancel": MS, "scale": 0.02}
+    switches = {**FOR_TAKERS, **FOR_MAKERS, **FOR_CANCELS}
+    changed = dict.fromkeys(switches, 0)
+    for seed in range(3):
+        tape = deep_tape(np.random.default_rng(seed))
+        rng = np.random.default_rng(seed + 99)
+        script = [
+            (int(at), int(rng.integers(1, 15)), MID + int(rng.integers(1, 4)))
+            for at in rng.integers(T0 + 5 * MS, T0 + 300 * MS, 60)
+        ]
+        cls = type("Scripted", (Both,), {"script": script, "__module__": __name__})
+
+        def play(cls: Any = cls, tape: Any = tape, **what: Any) -> list[Any]:
+            legs = {k: what.pop(k) for k in FOR_CANCELS if k in what}
+            settings = {**MODELS, **what}
+            run = replay([tape], cls=cls, compute=0, latency=drawn | legs, **settings).run
+            ways = run.orders[["ts_send", "ts_arrive"]].tolist()
+            fills = run.fills[["order", "lots", "price", "ts_venue", "ts_recv", "impact"]]
+            taken = run.fills["reason"] == TAKEN
+            early = run.fills["ts_venue"] < T0 + 120 * MS  # before any cancel
+            parts = [fills[m].tolist() for m in (taken, ~taken & early, ~taken)]
+            return [ways, *parts, run.orders["ts_done"].tolist()]
+
+        base = play()
+        assert min(map(len, base)) > 3
+        for name, what in switches.items():
+            other = play(**what)
+            assert other[0] == base[0], name  # every order travels as long
+            if name not in FOR_TAKERS:
+                assert other[1] == base[1], name
+            if name not in FOR_MAKERS:
+                assert other[2] == base[2], name
+            if name in FOR_TAKERS:
+                assert other[3] == base[3], name
+            changed[name] += other != base
+    assert all(changed.values()), changed  # each of them does something
+
+
+class Looks(Takes):
+    """Also looks at all it can see, ten times a ms."""
+
+    def on_start(self) -> None:
+        super().on_start()
+        self.every(MS // 10, self.look)
+
+    def look(self) -> None:
+        for inst in self.all:
+            book = self.book(inst)
+            for price in range(MID - 5, MID + 6):
+                book.lots_at(BUY, price), book.lots_at(SELL, price)
+            assert book.age_ns >= 0 or not book.live
+
+
+@pytest.mark.parametrize("sample", [0, MS, 10**9])
+def test_a_mid_beyond_the_last_row_is_unknown(sample: int) -> None:
+    sim = Sim(engine={"sample": sample})
+    sim.end = 100 * MS - 1
+    sim.book(bids={100: 5}, asks={102: 5})
+    sim.submit(BUY, price=None, lots=1, at=0)
+    sim.tick(sim.end)
+    none = np.iinfo(np.int64).min
+    assert sim.run().run.fills["markout_mid2"].tolist() == [[202] + [none] * 5]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_looking_more_often_changes_nothing(seed: int) -> None:
+    script = random_takes(seed, 9, instruments=2)
+    found = []
+    for base in (Takes, Looks):
+        cls = type("Script", (base,), {"script": script, "__module__": __name__})
+        found.append(replay(tapes(seed), cls=cls, compute=0, chunk=77, **MODELS).run)
+    assert len(found[0].fills) > 20
+    assert found[0].fills.tobytes() == found[1].fills.tobytes()
+    assert found[0].orders.tobytes() == found[1].orders.tobytes()
+
+
+class ByName(Strategy):
+    script: list[tuple[int, int, int, int, int]]
+
+    def on_start(self) -> None:
+        for at, inst, *what in self.script:
+            self.at(at, self.take, ("A0.V0", "B1.V0")[inst], *what)
+
+    def take(self, name: str, side: int, lots: int, price: int) -> None:
+        self.submit(name, side, lots, price, Tif.IOC if lots % 3 else Tif.GTC)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_instruments_is_of_no_consequence(seed: int) -> None:
+    market = dict(zip(("A0.V0", "B1.V0"), tapes(seed), strict=True))
+    script = random_takes(seed, 9, instruments=2)
+    cls = type("Script", (ByName,), {"script": script, "__module__": __name__})
+    # Draws of queues and of refills are keyed by the instrument's number.
+    models = {**MODELS, "queue_draws": False, "refill_probability": 1.0}
+    found = []
+    for names in (tuple(market), tuple(reversed(market))):
+        run = replay([market[n] for n in names], cls=cls, compute=0, names=names, **models).run
+        each = {n: run.fills[run.fills["instrument"] == k] for k, n in enumerate(names)}
+        assert all(len(fills) > 10 for fills in each.values())
+        found.append({n: columns(fills, "instrument") for n, fills in each.items()})
+    assert found[0] == found[1]
 
 
 # ---- money ---------------------------------------------------------------------------------------
