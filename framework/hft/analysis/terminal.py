@@ -26,9 +26,9 @@ def show(figures: Figures, console: Console) -> None:
     shown += [make(figures) for make in execution_tables.ONE_EACH]
     for table in shown:
         if table.rows:
-            console.print(_table(table))
+            console.print(rich_table(table))
     small = [
-        _table(make(figures))
+        rich_table(make(figures))
         for make in (tables.refusals, tables.endings, tables.counters)
         if make(figures).rows
     ]
@@ -76,7 +76,8 @@ def _headline(figures: Figures) -> RenderableType:
     return grid
 
 
-def _table(table: tables.Table) -> RichTable:
+def rich_table(table: tables.Table, *, gap: int = 2) -> RichTable:
+    """A table as rich prints it, with `gap` blanks between columns."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +87,7 @@ def _table(table: tables.Table) -> RichTable:
         title_style="bold",
         box=None,
         header_style="dim",
-        padding=(0, 2, 0, 0),
+        padding=(0, gap, 0, 0),
         pad_edge=False,
     )
     for i, name in enumerate(table.head):

@@ -112,27 +112,13 @@ def fit(
 
 def _print(profile: LatencyProfile) -> None:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
+    from hft.analysis.terminal import rich_table
     from hft.execution.profile_view import about, table_of
 
     console = Console()
     told = table_of(profile)
-    shown = Table(
-        title=Text(told.title),
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        header_style="dim",
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    for number, name in enumerate(told.head):
-        shown.add_column(Text(name), justify="right" if number else "left", no_wrap=True)
-    for row in told.rows:
-        shown.add_row(*(Text(cell) for cell in row))
     for line in about(profile):
         console.print(line, style="dim", markup=False, highlight=False)
-    console.print(shown)
+    console.print(rich_table(told, gap=1))
     console.print(told.note, style="dim", markup=False, highlight=False)

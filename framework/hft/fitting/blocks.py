@@ -7,6 +7,7 @@ weighting of the blocks, and hundreds cost no more than one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,6 +38,13 @@ class Estimate:
     def text(self, digits: int = 3) -> str:
         """`2.01 (1.93 to 2.10)`."""
         return f"{self.value:.{digits}g} ({self.low:.{digits}g} to {self.high:.{digits}g})"
+
+    def fixed(self, scale: float = 1.0, digits: int = 2) -> str:
+        """`1.32 (1.10 to 1.54)`, for a column of them; nothing where there is no figure."""
+        value, low, high = (scale * each for each in (self.value, self.low, self.high))
+        if math.isnan(value):
+            return ""
+        return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
     def holds(self, value: float) -> bool:
         """Whether the interval contains the value."""
@@ -87,10 +95,10 @@ def sums(block: Int, values: Float, count: int = 0) -> Float:
     return np.column_stack([np.bincount(block, column, n) for column in values.T])
 
 
-def weights(blocks: int) -> Float:
-    """How often each resample draws each block, (400, blocks)."""
-    rng = np.random.default_rng(SEED)
-    return rng.multinomial(blocks, np.full(blocks, 1 / blocks), RESAMPLES).astype(np.float64)
+def weights(blocks: int, resamples: int = RESAMPLES, seed: int = SEED) -> Float:
+    """How often each resample draws each block, (resamples, blocks)."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(blocks, np.full(blocks, 1 / blocks), resamples).astype(np.float64)
 
 
 def best_on_grid(grid: Float, criterion: Float) -> Float:

@@ -24,10 +24,11 @@ from hft.scoring.ghosts import (
     hide,
     split,
 )
-from hft.scoring.statistics import Blocks, Estimate, Figures, figures_of
+from hft.scoring.statistics import Blocks, Figures, figures_of
 
 if TYPE_CHECKING:
     from hft.data.opening import MarketData
+    from hft.fitting.blocks import Estimate
     from hft.fitting.tape import Source
 
 Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
@@ -236,10 +237,9 @@ def _n_of_cancels(group: Sequence[Prepared], options: Options) -> Estimate | Non
     if len(cancels) < FEWEST:
         return None
     try:
-        n, _ = exponent(cancels[np.argsort(cancels["ts"], kind="stable")])
+        return exponent(cancels[np.argsort(cancels["ts"], kind="stable")])[0]
     except DataError:  # all within a few moments
         return None
-    return Estimate(n.value, n.low, n.high)
 
 
 def _joined(hidden: Sequence[Hidden], window: str, models: slice) -> Window:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import math
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hft.scoring.queues import BY_PLACES, Score
+from hft.whole_files import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,11 +45,11 @@ def lines_of(figures: list[Figures]) -> list[tuple[str, ...]]:
         (
             f.model,
             "" if f.n is None else f"{f.n:.2f}",
-            f.brier.text(1e3),
-            "" if f.model == "exact" else f.behind_best.text(1e3),
+            f.brier.fixed(1e3),
+            "" if f.model == "exact" else f.behind_best.fixed(1e3),
             f"{f.skill.value:.4f}",
-            f.bias.text(100),
-            f.time_error_s.text(digits=3),
+            f.bias.fixed(100),
+            f.time_error_s.fixed(digits=3),
             "" if math.isnan(f.time_error_p90_s) else f"{f.time_error_p90_s:.2f}",
         )
         for f in ordered
@@ -56,7 +58,7 @@ def lines_of(figures: list[Figures]) -> list[tuple[str, ...]]:
 
 def about(score: Score) -> str:
     """What was scored, in words."""
-    cancels = score.cancels_n.text() if score.cancels_n else "too few cancels"
+    cancels = score.cancels_n.fixed() if score.cancels_n else "too few cancels"
     ends = ", ".join(f"{end} {count:,}" for end, count in score.ends.items() if count)
     return (
         f"{score.name}: {score.candidates:,} orders came to rest; n fitted on {score.fitted_on:,}, "
@@ -87,7 +89,7 @@ def show_score(score: Score, console: Console) -> None:
                 f"{low:.1f} to {low + 0.1:.1f}",
                 f"{each.orders:,}",
                 f"{100 * each.predicted:.1f}",
-                each.realised.text(100, 1),
+                each.realised.fixed(100, 1),
             )
     console.print(table)
 
@@ -103,7 +105,10 @@ def markdown(score: Score) -> str:
 
 
 def write(scores: list[Score], options: Options, folder: Path) -> list[Path]:
-    """`queue-score.json`, `.md` and `.png` in a folder that is made if it is not there."""
+    """`queue-score.json`, `.md` and `.png` in a folder that is made if it is not there.
+
+    All three are written, or none.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fields = {name: getattr(options, name) for name in options.__slots__}
     told = {"options": fields, "scores": [score.to_dict() for score in scores]}
@@ -112,10 +117,11 @@ def write(scores: list[Score], options: Options, folder: Path) -> list[Path]:
         "md": "\n".join(markdown(score) for score in scores).encode(),
         "png": draw(scores),
     }
-    paths = []
-    for ending, content in contents.items():
-        paths.append(folder / f"queue-score.{ending}")
-        paths[-1].write_bytes(content)
+    paths = [folder / f"queue-score.{ending}" for ending in contents]
+    with ExitStack() as stack:
+        drafts = [stack.enter_context(replacing(path)) for path in paths]
+        for draft, content in zip(drafts, contents.values(), strict=True):
+            draft.write_bytes(content)
     return paths
 
 

@@ -13,28 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.errors import DataError
+from hft.fitting.blocks import Estimate, weights
 from hft.scoring.ghosts import NEVER, Float, Int
 
 RESAMPLES = 1000
 BINS = 10
 FEWEST_BLOCKS, GOOD_BLOCKS = 8, 20
 BLOCK_NS = 300_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def text(self, scale: float = 1.0, digits: int = 2) -> str:
-        """`1.32 (1.10 to 1.54)`."""
-        value, low, high = (scale * each for each in (self.value, self.low, self.high))
-        if np.isnan(value):
-            return ""
-        return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +89,7 @@ class Blocks:
                 f"the scored orders lie in {self.count} blocks of {self.length_ns / 1e9:g} s; want "
                 f"at least {FEWEST_BLOCKS} for an interval: take more data or a shorter horizon"
             )
-        rng = np.random.default_rng(seed)
-        even = np.full(self.count, 1 / self.count)
-        self.weights = rng.multinomial(self.count, even, size=RESAMPLES).astype(np.float64)
+        self.weights = weights(self.count, RESAMPLES, seed)
         """(resamples, blocks)"""
 
     def sums(self, values: Float) -> Float:
@@ -213,8 +196,8 @@ def _quantiles(late_s: Float, blocks: Blocks, both: NDArray[np.bool_]) -> tuple[
     order = np.argsort(late_s, kind="stable")
     late_s, of = late_s[order], blocks.of[both][order]
     draws = []
-    for weights in blocks.weights[:: max(1, RESAMPLES // 200)]:
-        below = np.cumsum(weights[of])
+    for drawn in blocks.weights[:: max(1, RESAMPLES // 200)]:
+        below = np.cumsum(drawn[of])
         at = np.searchsorted(below, below[-1] / 2)
         draws.append(late_s[min(at, len(late_s) - 1)])
     low, high = np.quantile(draws, [0.025, 0.975])
