@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hft import Strategy, _core, backtest, run_folder
+from hft import BUY, Strategy, _core, backtest, run_folder
 from hft.analysis.records import NO_TIME
 from hft.analysis.run_data import load
 from hft.cli.main import cli
@@ -340,6 +340,21 @@ def test_a_runs_cancels_come_from_its_journal(clockwork: Path, tmp_path: Path) -
     assert made.facts.origin == "fitted"
     assert made.facts.clock_offset is not None
     assert made.facts.clock_offset.half_width_ns == 0
+
+
+class BuyOnce(Strategy):
+    def on_start(self) -> None:
+        self.every("100ms", lambda: self.submit(BUY, 1, self.book().bid))
+
+
+def test_rates_are_not_those_of_other_rows_than_the_runs(tmp_path: Path) -> None:
+    synth = open_feeds(to_recipe({"data": {"synth": {"duration_s": 5.0, "seed": 77}}}))[0]
+    rows = np.concatenate(list(synth.chunks()))
+    report = backtest(BuyOnce, {synth.spec.name: rows}, specs=[synth.spec])
+    report.save(tmp_path)
+    made = profile_of_run(tmp_path)
+    assert "not those of the run" in " ".join(made.facts.notes)
+    assert (made.numbers("rate") == NONE).all()
 
 
 def test_a_live_session_becomes_a_profile(clockwork: Path, tmp_path: Path) -> None:

@@ -89,7 +89,11 @@ def _rate(run: RunData, folder: Path) -> MarketRate | None:
 
     if run.kind == "live":
         return rate_of([iter([run_folder.read_market(folder)])])
-    return rate_of(feed.chunks() for feed in open_feeds(to_recipe(run.recipe)))
+    feeds = open_feeds(to_recipe(run.recipe))
+    # A recipe does not say that rows were given as arrays, nor that a store has changed since.
+    if {run.environment.get(f"data_{feed.spec.name}") for feed in feeds} != {f.hash for f in feeds}:
+        raise DataError("the data that the recipe names are not those of the run")
+    return rate_of(feed.chunks() for feed in feeds)
 
 
 def _new_orders(orders: NDArray[Any]) -> Columns:
