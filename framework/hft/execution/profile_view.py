@@ -17,7 +17,7 @@ from hft.analysis.units import count, duration
 from hft.errors import ConfigError
 from hft.execution.market_rate import Buckets, buckets_of
 from hft.execution.profiles import MESSAGES, NONE, STAGES, LatencyProfile
-from hft.execution.resampling import autocovariance
+from hft.execution.resampling import FEWEST, autocovariance
 from hft.whole_files import write_whole
 
 Int = NDArray[np.int64]
@@ -43,7 +43,18 @@ def about(profile: LatencyProfile) -> list[str]:
         )
     else:
         lines.append(f"clock offset: {duration(offset.estimate_ns)}, known")
-    return [*lines, *facts.notes]
+    return [*lines, *_too_short(profile), *facts.notes]
+
+
+def _too_short(profile: LatencyProfile) -> list[str]:
+    """Said here, so that nobody learns it only from the run that refuses."""
+    orders = _measured(profile, *STAGES["entry"]).size
+    if not 0 < orders < FEWEST:
+        return []
+    return [
+        f"{orders:,} messages are too few to resample, want {FEWEST:,}: "
+        'draw them with latency.model = "recorded"'
+    ]
 
 
 def table_of(profile: LatencyProfile) -> Table:
