@@ -182,7 +182,7 @@ def _tables(
     recipe: str | Path | Mapping[str, Any] | None, file: Path | None
 ) -> tuple[dict[str, Any], str]:
     if isinstance(recipe, Mapping):
-        return msgspec.json.decode(msgspec.json.encode(recipe)), "recipe"
+        return msgspec.to_builtins(recipe), "recipe"
     if not (recipe is None or isinstance(recipe, str | Path)):
         raise ConfigError(f"recipe is {recipe!r}: want a TOML file or its tables")
     path = Path(recipe) if recipe is not None else recipe_beside(file) if file else None
