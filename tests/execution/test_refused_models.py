@@ -1,4 +1,4 @@
-"""Settings of latency and execution that cannot be meant, refused by key, value and what is right."""
+"""Settings of latency and execution that cannot be meant are refused: key, value, what is right."""
 
 from __future__ import annotations
 
