@@ -34,7 +34,7 @@ def show_queue(fit: QueueFit, console: Console) -> None:
     if not fit.models:
         return
     table = _table(
-        "Was a cancel before an order drawn from its level, or behind?",
+        "Was a cancel before or behind an order?",
         "model",
         "n (95 % interval)",
         "loss, bits",
@@ -108,7 +108,15 @@ def _show_untold(untold: tuple[str, ...], console: Console) -> None:
 def _table(title: str, *columns: str) -> Table:
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        header_style="dim",
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+    )
     for at, column in enumerate(columns):
-        table.add_column(column, justify="left" if at == 0 else "right")
+        table.add_column(column, justify="right" if at else "left", overflow="fold")
     return table

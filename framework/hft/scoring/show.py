@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hft.analysis.tables import Table
 from hft.scoring.queues import BY_PLACES, Score
 from hft.whole_files import replacing
 
@@ -72,26 +73,34 @@ def about(score: Score) -> str:
 
 def show_score(score: Score, console: Console) -> None:
     """The tables of one instrument."""
-    from rich.table import Table
+    from hft.analysis.terminal import rich_table
 
     console.print(about(score))
     for window, title in TITLES.items():
-        table = Table(*HEAD, title=f"{score.name}: {title}")
-        for line in lines_of(getattr(score, window)):
-            table.add_row(*line)
-        console.print(table)
-    table = Table("model", "said", "orders", "mean said, %", "filled, %", title="Reliability")
+        rows = [list(line) for line in lines_of(getattr(score, window))]
+        console.print()
+        console.print(rich_table(Table(f"{score.name}: {title}", list(HEAD), rows)))
+    console.print()
+    console.print(rich_table(_reliability(score)))
+
+
+def _reliability(score: Score) -> Table:
+    """What the best model and the pessimist said of real orders, and what happened."""
+    rows = []
     for figures in (score.best(), *(f for f in score.order if f.model == "risk_averse")):
         for each in figures.reliability:
             low = min(int(each.predicted * 10), 9) / 10
-            table.add_row(
-                figures.model,
-                f"{low:.1f} to {low + 0.1:.1f}",
-                f"{each.orders:,}",
-                f"{100 * each.predicted:.1f}",
-                each.realised.fixed(100, 1),
+            rows.append(
+                [
+                    figures.model,
+                    f"{low:.1f} to {low + 0.1:.1f}",
+                    f"{each.orders:,}",
+                    f"{100 * each.predicted:.1f}",
+                    each.realised.fixed(100, 1),
+                ]
             )
-    console.print(table)
+    head = ["model", "said", "orders", "mean said, %", "filled, %"]
+    return Table(f"{score.name}: reliability", head, rows)
 
 
 def markdown(score: Score) -> str:
