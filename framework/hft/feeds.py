@@ -64,6 +64,8 @@ class Feed:
         )
 
 
+MOST_KEPT = 1 << 22
+"""Synthetic rows kept in memory, of all instruments together: 256 MiB."""
 _GIVES = {"LEVEL": "L2", "BBO": "L2", "TRADE": "trades"}
 _ORDERS = ("ADD", "MODIFY", "CANCEL", "EXECUTE", "REPLACE")
 _GIVES |= dict.fromkeys(_ORDERS, "L3")
@@ -152,8 +154,8 @@ def _synthetic(config: DataConfig) -> list[Feed]:
             "data.start and data.end choose from recorded rows; a synthetic market has "
             "data.synth.start and data.synth.duration_s"
         )
-    feeds = []
-    for number, spec in enumerate(config.synth.specs()):
+    feeds, specs = [], config.synth.specs()
+    for number, spec in enumerate(specs):
 
         def chunks(number: int = number) -> Iterator[Events]:
             return symbol_chunks(config.synth, number, rows=config.chunk_rows)
@@ -162,9 +164,39 @@ def _synthetic(config: DataConfig) -> list[Feed]:
         digest = "synth:" + hashlib.blake2b(identity, digest_size=16).hexdigest()
         start = instant(config.synth.start) or 0
         end = start + round(config.synth.duration_s * 1e9)
-        days, kinds = scanned_days(chunks), kinds_of(config.synth)
-        feeds.append(Feed(spec, chunks, digest, (start, end), days, kinds, is_split=False))
+        rows = kept(chunks, MOST_KEPT // len(specs))
+        days, kinds = scanned_days(rows), kinds_of(config.synth)
+        feeds.append(Feed(spec, rows, digest, (start, end), days, kinds, is_split=False))
     return feeds
+
+
+def kept(chunks: Callable[[], Iterator[Events]], most_rows: int) -> Callable[[], Iterator[Events]]:
+    """The same chunks, made once: a run, its variants and its shortfall all read them.
+
+    More than `most_rows` are made anew each time, so that memory stays flat however long they go
+    on.
+    """
+    rows: list[Events] | None = None
+
+    def again() -> Iterator[Events]:
+        nonlocal rows
+        if rows is not None:
+            yield from rows
+            return
+        made: list[Events] = []
+        count = 0
+        for chunk in chunks():
+            count += len(chunk)
+            if count <= most_rows:
+                chunk.setflags(write=False)
+                made.append(chunk)
+            else:
+                made.clear()
+            yield chunk
+        if count <= most_rows:
+            rows = made
+
+    return again
 
 
 def _stored(config: DataConfig) -> list[Feed]:

@@ -56,7 +56,7 @@ def recipe(moves: str) -> dict[str, Any]:
             "taker_fee": 0.0007,
         },
         "latency": {"entry": "10ms", "response": "10ms", "compute": 0, "inference": 0},
-        "engine": {"bracket": False, "moves": moves},
+        "engine": {"bracket": False, "shortfall": False, "moves": moves},
     }
 
 
