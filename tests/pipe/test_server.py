@@ -211,6 +211,26 @@ class Answers(Listens):
         self.submit(signal.instrument, BUY, 1, self.book(signal.instrument).bid - 30)
 
 
+def test_a_signal_is_as_old_as_its_wait_its_service_and_our_delay(tmp_path: Any) -> None:
+    plan = plan_of(Ages, folder=tmp_path)
+    Ages.heard.clear()
+    orders = replay(plan, server=server_of(SERVICE), compute=7 * MS).orders
+    ages = np.array(Ages.heard[: len(orders)])
+    assert len(ages) > 50
+    assert (ages == orders["ts_decide"] - orders["ts_cause_recv"]).all()
+    served = SERVICE.at(orders["ts_model_start"])
+    assert (ages >= orders["ts_model_start"] - orders["ts_cause_recv"] + served).all()
+    assert ages.max() > served.max()
+
+
+class Ages(Answers):
+    heard: list[int] = []  # noqa: RUF012 - read after the run
+
+    def on_signal(self, signal: Any) -> None:
+        self.heard.append(signal.age_ns)
+        super().on_signal(signal)
+
+
 def test_the_recipe_says_how_the_server_works(tmp_path: Any) -> None:
     plan = plan_of(Listens, "A.SIM", "B.SIM", folder=tmp_path)
 
