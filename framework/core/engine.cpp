@@ -552,9 +552,9 @@ std::uint32_t Engine::tag_id(const std::string& tag) {
 
 void Engine::on_update(const Update& u, Ts now) {
   enter(now);
-  const std::int64_t how = static_cast<std::int64_t>(u.kind) << 24 |
-                           static_cast<std::int64_t>(u.reason) << 16 |
-                           static_cast<std::int64_t>(u.fill_reason) << 8 | (u.maker ? 1 : 0);
+  const std::int64_t how =
+      static_cast<std::int64_t>(u.kind) << 24 | static_cast<std::int64_t>(u.reason) << 16 |
+      static_cast<std::int64_t>(u.fill_reason) << 8 | (u.leaves ? 2 : 0) | (u.maker ? 1 : 0);
   std::int64_t amount = u.money + u.impact;
   if (u.kind == Update::Kind::ACCEPTED || u.kind == Update::Kind::REPLACED)
     std::memcpy(&amount, &u.ahead, sizeof amount);
@@ -606,7 +606,7 @@ void Engine::on_update(const Update& u, Ts now) {
         o.row.ahead_at_accept = u.ahead;
       }
       --o.requests;
-      if (o.row.cum_lots >= o.row.lots) {  // the fill that left nothing of it was heard first
+      if (o.used_up && o.row.cum_lots >= o.row.lots) {  // its last fill was heard first
         finish(o, OrderState::FILLED, Reason::NONE, now);
       } else if (o.requests == 0) {
         reserve(o, o.row.lots - o.row.cum_lots);
@@ -640,7 +640,10 @@ void Engine::apply_fill(Order& o, const Update& u, Ts now) {
   if (o.row.parent != 0) parents_[o.row.parent].filled += u.lots;
   if (!o.alive()) return;
   reserve(o, std::max(o.reserved - u.lots, Lots{0}));
-  if (o.row.cum_lots >= o.row.lots) {
+  // Where a replace is heard after fills of the larger order, what we know of its size is too
+  // little.
+  o.used_up |= !u.leaves;
+  if (o.used_up && o.row.cum_lots >= o.row.lots) {
     finish(o, OrderState::FILLED, Reason::NONE, now);
   } else if (o.requests == 0) {
     o.row.state = OrderState::PARTIALLY_FILLED;

@@ -18,18 +18,19 @@ namespace hft {
 enum class RecordKind : std::uint16_t {
   START = 1,  ///< in: a: seed, b: UTC less monotonic time (live)
   PACKET,     ///< in: a: first row in the market file, b: rows, c: their digest (live only)
-  UPDATE,   ///< in: order, price, lots; a: kind|reason|fill_reason|maker, b: money (of a fill: fee
-            ///< and impact), or lots ahead (a double) of an order accepted or replaced, c: ts_venue
-  SIGNAL,   ///< in: lots: model, a: digest of the outputs, b: ts of the features, c: ts_event
-  TIMER,    ///< in: a: timer, b: 1: nobody was called
-  CLOCK,    ///< in: a features clock fired; a: 1: a bar closed, price and lots are its own
-  NEW,      ///< out: order, price, lots; a: side|tif, b: tag, c: parent
-  CANCEL,   ///< out
-  REPLACE,  ///< out: order, price, lots
-  REFUSED,  ///< out: the gate said no; a: reason
-  ROW,      ///< out: a features row; a: digest, b: model
-  STOP,     ///< in: a: reason
-  END,      ///< live: the session closed its journal; a: records before this one
+  UPDATE,  ///< in: order, price, lots; a: kind|reason|fill_reason|bits (1: maker, 2: some is left),
+           ///< b: money (of a fill: fee and impact), or lots ahead (a double) of an order accepted
+           ///< or replaced, c: ts_venue
+  SIGNAL,  ///< in: lots: model, a: digest of the outputs, b: ts of the features, c: ts_event
+  TIMER,   ///< in: a: timer, b: 1: nobody was called
+  CLOCK,   ///< in: a features clock fired; a: 1: a bar closed, price and lots are its own
+  NEW,     ///< out: order, price, lots; a: side|tif, b: tag, c: parent
+  CANCEL,  ///< out
+  REPLACE,    ///< out: order, price, lots
+  REFUSED,    ///< out: the gate said no; a: reason
+  ROW,        ///< out: a features row; a: digest, b: model
+  STOP,       ///< in: a: reason
+  END,        ///< live: the session closed its journal; a: records before this one
   WIND_DOWN,  ///< in, replay: the instrument's trading day ends: cancel, flatten, nothing new
 };
 

@@ -65,6 +65,7 @@ Update update_of(const Record& r) noexcept {
   u.reason = static_cast<Reason>(r.a >> 16 & 0xff);
   u.fill_reason = static_cast<FillReason>(r.a >> 8 & 0xff);
   u.maker = r.a & 1;
+  u.leaves = r.a & 2;
   u.instrument = r.instrument;
   u.order = r.order;
   u.price = r.price;

@@ -42,6 +42,7 @@ struct Update {
   Money money = 0;                                          ///< FILL: fee; FUNDING: amount paid
   Money impact = 0;           ///< FILL, replay: what our own trading added to the price
   bool extrapolated = false;  ///< FILL, replay
+  bool leaves = false;        ///< FILL, where answers may overtake: some of the order is left
   Ts ts_venue = kNoTime;
   Ts ts_recv = kNoTime;
   std::int64_t cause_row = -1;

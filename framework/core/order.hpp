@@ -1,6 +1,7 @@
 /// An order as we know it and, in replay, as the tape venue knows it: two sets of fields that never
 /// read each other; only messages cross.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -19,6 +20,7 @@ struct Order {
   std::uint16_t requests = 0;    ///< cancels and replaces in flight
   Ts ts_replaced = kNoTime;      ///< venue's time of the newest replace it has confirmed
   bool acknowledged = false;
+  bool used_up = false;  ///< a fill was heard that left nothing of it, as far as venues tell
   bool cancelling = false;
   bool quoted = false;  ///< kept by a target verb
   bool flattening = false;
@@ -48,7 +50,7 @@ struct Order {
         return true;
     }
   }
-  Lots leaves() const noexcept { return alive() ? row.lots - row.cum_lots : 0; }
+  Lots leaves() const noexcept { return alive() ? std::max(row.lots - row.cum_lots, Lots{0}) : 0; }
   /// Confirmed and with nothing in flight.
   bool steady() const noexcept {
     return row.state == OrderState::NEW || row.state == OrderState::PARTIALLY_FILLED;

@@ -521,6 +521,7 @@ void TapeVenue::fill(Listing& l, Order& o, Lots lots, Ticks price, bool maker, F
   u.money = fee;
   u.impact = impact;
   u.extrapolated = extrapolated;
+  u.leaves = o.venue.leaves() > 0;
   u.ts_venue = ts;
   u.cause_row = row;
   u.fill = index;

@@ -16,6 +16,7 @@ from sim import Sim
 
 from hft import Strategy
 from hft._core import Latency
+from hft.analysis.records import OrderState
 from hft.engine import ORDERINGS
 from hft.errors import ConfigError
 from hft.execution.draws import Stream
@@ -333,6 +334,33 @@ class TwoReplaces(Strategy):
         TwoReplaces.asked = (price - 1, price - 2)
         self.at(self.now + 40 * MS, self.replace, order, price - 1)
         self.at(self.now + 46 * MS, self.replace, order, price - 2)
+
+
+def test_fills_of_a_larger_order_may_be_heard_before_it_is_larger() -> None:
+    """One lot becomes many that cross; the answer to the replace comes after the fills."""
+    plan = plan_of(Grows)
+    start = plan.feeds[0].ts_range[0]
+    slow = Latency.recorded([0, start + 50 * MS + 5], [20 * MS, 1])
+    run = replay(plan, response=slow, entry=10, ordering="independent")
+    (order,) = run.orders
+    heard = [int(a) >> 24 for a in run.journal["a"][run.journal["kind"] == 3]]
+    assert heard[:2] == [1, 3]
+    assert 6 in heard[2:]
+    assert heard[-1] == 4
+    assert order["lots"] == 100_000
+    assert 1 <= order["cum_lots"] < 100_000
+    assert order["state"] == OrderState.CANCELED
+
+
+class Grows(Strategy):
+    def on_start(self) -> None:
+        self.at(self.now + 10 * MS, self.open)
+
+    def open(self) -> None:
+        book = self.book("A.SIM")
+        order = self.submit("A.SIM", BUY, 1, book.bid - 20)
+        self.at(self.now + 40 * MS, self.replace, order, book.ask + 50, 100_000)
+        self.at(self.now + 100 * MS, self.cancel, order)
 
 
 def test_each_message_of_a_handler_takes_its_time_at_the_gate() -> None:
