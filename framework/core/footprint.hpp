@@ -59,6 +59,15 @@ class Footprint {
     return t == nullptr ? whole(shown) : left(shown, *t, ts);
   }
 
+  /// Whether it has a lot left. Mostly it has even if nothing healed, which is told without a
+  /// power.
+  bool any_left(const Book& book, int side, std::int64_t key, Ts ts) const noexcept {
+    const Record* t = find(side, key);
+    if (t == nullptr) return book.side(side).at(key) > 0;
+    const double shown = static_cast<double>(book.side(side).at(key) - t->printed);
+    return shown - t->healing - t->kept >= 1 || available(book, side, key, ts) > 0;
+  }
+
   /// Lots of a level that we took and that are missing.
   double missing(int side, std::int64_t key, Ts ts) const noexcept {
     const Record* t = missing_at(side, key, ts);

@@ -147,7 +147,7 @@ class SeenBook {
   std::int64_t there(int side, std::int64_t key) const noexcept {
     if (own_->footprint().empty(side)) [[likely]]
       return key;
-    while (key != kNoKey && own_->footprint().available(*tape_, side, key, ts_) == 0)
+    while (key != kNoKey && !own_->footprint().any_left(*tape_, side, key, ts_))
       key = tape_->side(side).next(key);
     return key;
   }
