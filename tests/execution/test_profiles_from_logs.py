@@ -62,6 +62,13 @@ def test_the_offset_is_the_middle_of_its_bounds_and_keeps_round_trips(tmp_path: 
     ]
 
 
+def test_an_offset_that_makes_a_leg_negative_is_refused(tmp_path: Path) -> None:
+    made = profile_of_log(log(tmp_path), options=LogOptions(offset=-600_000))
+    assert legs(made)[0] == [300_000, 0, 100_000]
+    with pytest.raises(ConfigError, match=r"offset is 2000000 ns.*want -600000 to 1500000 ns"):
+        profile_of_log(log(tmp_path), options=LogOptions(offset=2_000_000))
+
+
 def test_a_feed_narrows_the_offset_and_becomes_a_leg(tmp_path: Path) -> None:
     event = [SENT - 250_000, SENT + 9_700_000, SENT + 19_100_000]
     received = [SENT - 50_000, SENT + 9_950_000, SENT + 19_900_000]
@@ -105,7 +112,7 @@ def test_hftbacktests_order_latency_is_read_and_rejected_ones_are_counted(tmp_pa
     made = profile_of_log(path, options=LogOptions(offset="none"))
     assert legs(made)[0] == [900_000, 600_000, 700_000]
     assert made.facts.notes == (
-        "1 messages without an exchange stamp (refused on the way) left out.",
+        "Left out for want of a stamp, as where they never arrived: 1 of the log.",
     )
 
 
@@ -125,7 +132,8 @@ def test_other_names_units_ids_and_messages(tmp_path: Path) -> None:
         ({"resp_ts": [SENT - 1, *ROWS["resp_ts"][1:]]}, DataError, "in row 0: both are our clock"),
         ({"exch_ts": [0, 0, -1]}, DataError, "no message has all three stamps"),
         ({"message": ["new", "amend", "new"]}, DataError, "message is 'amend' in row 1"),
-        ({"exch_ts": ["a", "b", "c"]}, DataError, "exch_ts is String: want numbers"),
+        ({"exch_ts": ["a", "b", "c"]}, DataError, "exch_ts is String; 'a' in row 0: want numbers"),
+        ({"resp_ts": [2**62 + 1.0, 1e19, 1e3]}, DataError, "resp_ts is 1e[+]19 in row 1: no time"),
         ({"feed_exch_ts": [1, 2, 3]}, ConfigError, "both stamps of the feed"),
         (
             {"exch_ts": [SENT - 900_000_000, SENT + 500_000_000, SENT + 20_700_000]},

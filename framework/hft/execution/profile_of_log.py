@@ -96,7 +96,9 @@ def profile_of_log(
     notes = []
     log, lost = _without_unmatched(log)
     if lost:
-        notes.append(f"{lost} messages without an exchange stamp (refused on the way) left out.")
+        notes.append(
+            f"Left out for want of a stamp, as where they never arrived: {lost:,} of the log."
+        )
     if not log.request.size:
         raise DataError(f"{path}: no message has all three stamps, {', '.join(STAMPS)}")
     _require_causal(path, log)
@@ -144,6 +146,8 @@ class _Log:
 
 def _read(path: Path, columns: LogColumns, unit: str) -> _Log:
     frame = _frame(path)
+    if frame.is_empty():
+        raise DataError(f"{path}: no message in it")
     asked = LogColumns()
     found: dict[str, Any] = {}
     for field in dataclasses.fields(columns):
@@ -198,16 +202,22 @@ def _times(path: Path, column: pl.Series, unit_ns: int) -> Int:
     """Whole ns, NONE where there is no stamp."""
     import polars as pl
 
-    if column.dtype.is_integer() or column.dtype == pl.Null:
-        whole = column.cast(pl.Int64) * unit_ns
-    elif column.dtype.is_float():
-        if column.is_infinite().any():
-            row = column.is_infinite().arg_true()[0]
-            raise DataError(f"{path}: {column.name} is infinite in row {row}: want a time")
-        whole = (column.fill_nan(None) * unit_ns).round().cast(pl.Int64)
-    else:
-        raise DataError(f"{path}: column {column.name} is {column.dtype}: want numbers")
-    return whole.fill_null(NONE).to_numpy().astype(np.int64)
+    if not (column.dtype.is_numeric() or column.dtype == pl.Null):
+        numbers = column.cast(pl.Float64, strict=False)
+        rows = (numbers.is_null() & column.is_not_null()).arg_true()
+        told = f"; {column[rows[0]]!r} in row {rows[0]}" if len(rows) else ""
+        raise DataError(f"{path}: column {column.name} is {column.dtype}{told}: want numbers")
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    far = (column.cast(pl.Float64).abs() * unit_ns >= 2.0**63).arg_true()
+    if len(far):
+        raise DataError(
+            f"{path}: {column.name} is {column[far[0]]} in row {far[0]}: no time in units of "
+            f"{unit_ns} ns; is it another unit?"
+        )
+    scaled = column * unit_ns if column.dtype.is_float() else column.cast(pl.Int64) * unit_ns
+    whole: Int = scaled.round().cast(pl.Int64).fill_null(NONE).to_numpy().astype(np.int64)
+    return whole
 
 
 def _messages(path: Path, column: pl.Series) -> list[str]:
@@ -263,12 +273,18 @@ def _network(
 def _offset(entry: Int, response: Int, feed: Int | None, options: LogOptions) -> ClockOffset | None:
     if options.offset == "none":
         return None
-    if isinstance(options.offset, int):
-        return ClockOffset(estimate_ns=options.offset, half_width_ns=0)
-    if options.offset != "estimate":
+    if not isinstance(options.offset, int) and options.offset != "estimate":
         raise ConfigError(f"clock offset is {options.offset!r}: want estimate, none or whole ns")
     known = None if feed is None else feed[feed != NONE]
-    return offset_bounds(entry, response, known, options.quantum_ns).offset
+    bounds = offset_bounds(entry, response, known, options.quantum_ns)
+    if not isinstance(options.offset, int):
+        return bounds.offset
+    if not bounds.low <= options.offset <= bounds.high:
+        raise ConfigError(
+            f"clock offset is {options.offset} ns, our clock less the venue's: that would make a "
+            f"leg negative, the stamps want {bounds.low} to {bounds.high} ns"
+        )
+    return ClockOffset(estimate_ns=options.offset, half_width_ns=0)
 
 
 def _spread(

@@ -13,7 +13,7 @@ from hft.analysis.sheet import sheet
 from hft.analysis.svg import Axes, Line, Series
 from hft.analysis.tables import Table
 from hft.analysis.units import NONE as NOTHING
-from hft.analysis.units import count, duration
+from hft.analysis.units import count, duration, utc
 from hft.errors import ConfigError
 from hft.execution.market_rate import Buckets, buckets_of
 from hft.execution.profiles import MESSAGES, NONE, STAGES, LatencyProfile
@@ -43,6 +43,9 @@ def about(profile: LatencyProfile) -> list[str]:
         )
     else:
         lines.append(f"clock offset: {duration(offset.estimate_ns)}, known")
+    if facts.origin != "synthetic":  # of a stamp in a wrong unit this says 1970
+        ts = profile.frame["ts"]
+        lines.append(f"{utc(ts[0])} to {utc(ts[-1])} UTC")
     return [*lines, *_too_short(profile), *facts.notes]
 
 
