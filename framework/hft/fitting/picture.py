@@ -18,7 +18,7 @@ WIDTH, HEIGHT, DPI = 11.0, 4.8, 110
 
 def draw_queue(fit: QueueFit) -> bytes:
     """The cumulative law of cancels against u^n, and n by kind of queue."""
-    figure, (left, right) = _figure(f"Where cancels stand in the queue: {fit.source.name}")
+    figure, (left, right) = figure_of(f"Where cancels stand in the queue: {fit.source.name}")
     u = np.linspace(0, 1, len(fit.curve))
     left.fill_between(u, u**fit.n.high, u**fit.n.low, color=FITTED, alpha=0.2, lw=0)
     left.plot(u, u**fit.n.value, color=FITTED, lw=2, label=f"$u^n$, n = {fit.n.text()}")
@@ -34,7 +34,7 @@ def draw_queue(fit: QueueFit) -> bytes:
     left.legend(loc="upper left", frameon=False)
     groups = [group for group in fit.groups if group.n]
     _draw_groups(right, groups, fit)
-    return _png(figure)
+    return png(figure)
 
 
 def _draw_groups(axes: Any, groups: list[Group], fit: QueueFit) -> None:
@@ -59,7 +59,7 @@ def _draw_groups(axes: Any, groups: list[Group], fit: QueueFit) -> None:
 
 def draw_refill(fit: RefillFit) -> bytes:
     """The profile of the half-life, and depth after trades with the model's."""
-    figure, (left, right) = _figure(f"How depth comes back after a trade: {fit.source.name}")
+    figure, (left, right) = figure_of(f"How depth comes back after a trade: {fit.source.name}")
     h = fit.half_life_s
     left.plot(fit.half_lives_s, 1e3 * (fit.rest - 1), color=SEEN, lw=2, label="fit at each")
     left.axvspan(h.low, h.high, color=FITTED, alpha=0.2, lw=0, label="95 % interval")
@@ -84,12 +84,12 @@ def draw_refill(fit: RefillFit) -> bytes:
     for axes in (left, right):
         axes.xaxis.set_major_formatter("{x:g}")
     _say_untold(figure, fit.untold)
-    return _png(figure)
+    return png(figure)
 
 
 def draw_impact(fit: ImpactFit) -> bytes:
     """The kernel with its band, and the response of mids with what it is made of."""
-    figure, (left, right) = _figure(f"How the mid answers signed trades: {fit.source.name}")
+    figure, (left, right) = figure_of(f"How the mid answers signed trades: {fit.source.name}")
     left.fill_between(fit.lags_s, *fit.band, color=FITTED, alpha=0.2, lw=0, label="95 % interval")
     left.plot(fit.lags_s, fit.kernel().at(fit.lags_s * 1e9), color=FITTED, lw=2, label="kernel")
     left.axhline(fit.permanent.value, color=FAINT, ls="--", lw=1, label="permanent part")
@@ -118,17 +118,18 @@ def draw_impact(fit: ImpactFit) -> bytes:
     for axes in (left, right):
         axes.xaxis.set_major_formatter("{x:g}")
     _say_untold(figure, fit.untold)
-    return _png(figure)
+    return png(figure)
 
 
-def _figure(title: str) -> tuple[Any, Any]:
+def figure_of(title: str, rows: int = 1, height: float = HEIGHT) -> tuple[Any, Any]:
+    """A figure of `rows` times two axes, with its axes, (2,) or (rows, 2)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=DPI, layout="constrained")
+    figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, 2)
-    for each in axes:
+    axes = figure.subplots(rows, 2)
+    for each in axes.flat:
         each.grid(visible=True, color="#e4e6ea", lw=0.8)
         each.set_axisbelow(True)
         each.spines[["top", "right"]].set_visible(False)
@@ -151,7 +152,8 @@ def _say_untold(figure: Any, untold: tuple[str, ...]) -> None:
         figure.supxlabel(text, fontsize=9, color=FITTED, wrap=True)
 
 
-def _png(figure: Any) -> bytes:
+def png(figure: Any) -> bytes:
+    """The figure's file."""
     # Without the version of the library the same fit is the same file.
     out = io.BytesIO()
     figure.savefig(out, format="png", metadata={"Software": None})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hft.analysis.tables import Table
+from hft.fitting.picture import figure_of, png
 from hft.scoring.queues import BY_PLACES, Score
 from hft.whole_files import replacing
 
@@ -136,21 +136,12 @@ def write(scores: list[Score], options: Options, folder: Path) -> list[Path]:
 
 def draw(scores: list[Score]) -> bytes:
     """Reliability of the models, a row an instrument: real orders, and places."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    height = 4.4 * len(scores) + 0.4
-    figure = Figure(figsize=(11.0, height), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(len(scores), 2, squeeze=False)
-    for score, pair in zip(scores, axes, strict=True):
+    title = "Of orders that a model gave a probability, how many were filled?"
+    figure, axes = figure_of(title, len(scores), 4.4 * len(scores) + 0.4)
+    for score, pair in zip(scores, axes.reshape(-1, 2), strict=True):
         for window, each in zip(("order", "place"), pair, strict=True):
             _draw_reliability(each, score, window)
-    figure.suptitle("Of orders that a model gave a probability, how many were filled?", fontsize=12)
-    out = io.BytesIO()
-    # Without the version of the library the same scores are the same file.
-    figure.savefig(out, format="png", metadata={"Software": None})
-    return out.getvalue()
+    return png(figure)
 
 
 def _draw_reliability(axes: Any, score: Score, window: str) -> None:
@@ -169,7 +160,4 @@ def _draw_reliability(axes: Any, score: Score, window: str) -> None:
                       label=f"{name}{n}")  # fmt: skip
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="said", ylabel="filled")
     axes.set_title(f"{score.name}: {TITLES[window]}", fontsize=9)
-    axes.grid(visible=True, color="#e4e6ea", lw=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", frameon=False, fontsize=8)
