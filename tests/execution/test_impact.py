@@ -170,6 +170,9 @@ def test_shares_of_spread_and_depth_are_charged_as_ticks_a_lot_of_the_first_rows
     shares = overlay | {"unit": "spread_per_depth"}
     plan = prepare(Taker, "synth", settings=market | {"venue.impact": shares})
     spread, depth = mean_touch(plan.feeds[0].chunks())
+    rows = np.concatenate(list(plan.feeds[0].chunks()))
+    for cut in (7, 70_001, len(rows)):  # a parameter of memory must not move a price
+        assert mean_touch(rows[at : at + cut] for at in range(0, len(rows), cut)) == (spread, depth)
     ticks = overlay | {
         "weights": [0.1 * (spread / depth)],
         "permanent": 0.05 * (spread / depth),

@@ -29,6 +29,7 @@ from hft.errors import ConfigError
 Floats = npt.NDArray[np.float64]
 
 SECOND_NS = 1_000_000_000
+FIRST_PACKETS, PIECE = 1 << 18, 1 << 16
 SHORTEST, LONGEST = 1e-2, 1e5
 """Times, in those of a power law, between which exponentials follow it."""
 
@@ -172,23 +173,27 @@ def ticks_per_lot(config: ImpactConfig, spread_ticks: float, depth_lots: float) 
 
 
 def mean_touch(chunks: Iterable[npt.NDArray[Any]]) -> tuple[float, float]:
-    """Mean spread [ticks] and mean size at the touch [lots] while the first rows traded openly.
+    """Mean spread [ticks] and mean size at the touch [lots] while the first packets traded openly.
 
     Args:
-        chunks: EVENT rows; no more are read than the first chunk that has such a moment.
+        chunks: EVENT rows, cut anyhow; 2^18 such packets are looked at.
     """
     from hft.data.books import NO_PRICE, BookStream
     from hft.types import Trading
 
-    book = BookStream()
-    for rows in chunks:
+    book, count, spread, lots = BookStream(), 0, 0, 0
+    pieces = (rows[at : at + PIECE] for rows in chunks for at in range(0, len(rows), PIECE))
+    for rows in pieces:
         seen = book.feed(rows)
         trades = (seen["trading"] == Trading.OPEN) & (seen["bid"] < seen["ask"])
         seen = seen[trades & (seen["bid"] != NO_PRICE) & (seen["ask"] != NO_PRICE)]
-        if seen.size:
-            spread = float((seen["ask"] - seen["bid"]).mean())
-            return spread, float((seen["bid_lots"] + seen["ask_lots"]).mean()) / 2
-    return math.nan, math.nan
+        seen = seen[: FIRST_PACKETS - count]
+        count += seen.size
+        spread += int((seen["ask"] - seen["bid"]).sum())
+        lots += int((seen["bid_lots"] + seen["ask_lots"]).sum())
+        if count == FIRST_PACKETS:
+            break
+    return (spread / count, lots / count / 2) if count else (math.nan, math.nan)
 
 
 def refuse_free_money(times_s: npt.ArrayLike, values: npt.ArrayLike) -> None:
