@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from made_up_runs import RunMaker
 from rich.console import Console
 
-from hft.analysis import terminal
+from hft.analysis import tables, terminal
 from hft.analysis.compare import compare as compare_runs
 from hft.analysis.figures import figures_of
 from hft.analysis.run_data import RunData, save
@@ -100,3 +100,14 @@ def test_commands_import_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_number_is_cut_on_a_narrow_terminal() -> None:
+    numbers = ["3,336,110", "1,234,567.89", "-0.083..-0.082", "1.311..15.233", "-166.81", "99.7 %"]
+    head = ["instrument", *(f"figure number {n}" for n in range(len(numbers)))]
+    table = tables.Table("Made up", head, [["BTCUSDT.BINANCE takers", *numbers]])
+    screen = io.StringIO()
+    Console(file=screen, width=80).print(terminal.rich_table(table, 80))
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(number in screen.getvalue() for number in numbers)

@@ -26,9 +26,9 @@ def show(figures: Figures, console: Console) -> None:
     shown += [make(figures) for make in execution_tables.ONE_EACH]
     for table in shown:
         if table.rows:
-            console.print(rich_table(table))
+            console.print(rich_table(table, console.width))
     small = [
-        rich_table(make(figures))
+        rich_table(make(figures), console.width)
         for make in (tables.refusals, tables.endings, tables.counters)
         if make(figures).rows
     ]
@@ -76,23 +76,34 @@ def _headline(figures: Figures) -> RenderableType:
     return grid
 
 
-def rich_table(table: tables.Table, *, gap: int = 2) -> RichTable:
-    """A table as rich prints it, with `gap` blanks between columns."""
+def rich_table(table: tables.Table, width: int, *, gap: int = 2) -> RichTable:
+    """A table as rich prints it, with `gap` blanks between columns.
+
+    In less than its width names and words go on in the next line, and numbers, which would read as
+    others, do so last.
+    """
     from rich.table import Table
     from rich.text import Text
 
+    columns = list(zip(table.head, *table.rows, strict=True))
+    narrow = sum(max(map(len, column)) + gap for column in columns) - gap > width
     shown = Table(
         title=Text(table.title),
         title_justify="left",
         title_style="bold",
         box=None,
         header_style="dim",
-        padding=(0, gap, 0, 0),
+        padding=(0, 1 if narrow else gap, 0, 0),
         pad_edge=False,
     )
-    for i, name in enumerate(table.head):
-        # On a narrow terminal a number goes on in the next line; by default it would be cut.
-        shown.add_column(Text(name), justify="right" if i else "left", overflow="fold")
+    for i, (name, *cells) in enumerate(columns):
+        whole = i > 0 and not any(" " in cell for cell in cells)
+        shown.add_column(
+            Text(name.replace(" ", "\n") if narrow and whole else name),
+            justify="right" if i else "left",
+            no_wrap=whole,
+            overflow="fold",
+        )
     for row in table.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown

@@ -120,5 +120,5 @@ def _print(profile: LatencyProfile) -> None:
     told = table_of(profile)
     for line in about(profile):
         console.print(line, style="dim", markup=False, highlight=False)
-    console.print(rich_table(told, gap=1))
+    console.print(rich_table(told, console.width, gap=1))
     console.print(told.note, style="dim", markup=False, highlight=False)

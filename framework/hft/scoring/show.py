@@ -79,9 +79,10 @@ def show_score(score: Score, console: Console) -> None:
     for window, title in TITLES.items():
         rows = [list(line) for line in lines_of(getattr(score, window))]
         console.print()
-        console.print(rich_table(Table(f"{score.name}: {title}", list(HEAD), rows)))
+        table = Table(f"{score.name}: {title}", list(HEAD), rows)
+        console.print(rich_table(table, console.width))
     console.print()
-    console.print(rich_table(_reliability(score)))
+    console.print(rich_table(_reliability(score), console.width))
 
 
 def _reliability(score: Score) -> Table:
