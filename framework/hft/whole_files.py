@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hft.errors import ConfigError
@@ -26,7 +26,8 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # of a read-only folder, told above
+            draft.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:
