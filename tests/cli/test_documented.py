@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -138,6 +139,15 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 def code_blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.S)
+
+
+def test_names_that_pages_import_are_there() -> None:
+    shown = "\n".join(block for page in PAGES for block in code_blocks(page, "python"))
+    imports = re.findall(r"^from (hft[\w.]*) import (.+?)(?: *#.*)?$", shown, re.M)
+    assert "hft.execution" in {module for module, _ in imports}
+    for module, names in imports:
+        for name in names.split(", "):
+            assert hasattr(importlib.import_module(module), name), (module, name)
 
 
 @pytest.mark.parametrize(

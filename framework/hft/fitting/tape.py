@@ -97,7 +97,11 @@ class Tape:
 
 
 def sources_of(
-    market: MarketData, path: str, symbols: tuple[str, ...], start: Time, end: Time
+    market: MarketData,
+    path: str,
+    symbols: tuple[str, ...] = (),
+    start: Time = None,
+    end: Time = None,
 ) -> list[Source]:
     """The instruments asked for, or all; `SYMBOL` will do for `SYMBOL.VENUE`.
 
