@@ -44,9 +44,10 @@ def _at_the_touch(facts: VenueConfig, names: str, *, has_depth: bool) -> str:
 
 def _slippage(facts: VenueConfig) -> str:
     model, k = facts.slippage.model, facts.slippage.coefficient
+    overlay = facts.impact.weights or facts.impact.permanent
     window = facts.participation_window
     return {
-        "none": "nothing for its size",
+        "none": "nothing for its size" + (" but the overlay" if overlay else ""),
         "spread": f"{k:g} of the spread a lot, whatever its size",
         "volatility": (
             f"{k:g} of the price's deviation over {facts.slippage.horizon} a lot, whatever its size"
