@@ -277,6 +277,8 @@ def _included(path: Path, including: tuple[Path, ...]) -> dict[str, Any]:
     below: dict[str, Any] = {}
     chain = (*including, path.resolve())
     for name in names:
+        if "\0" in name:
+            raise ConfigError(f"{path}: include {name!r} is no name of a file")
         file = path.parent / name
         if file.resolve() in chain:
             raise ConfigError(f"{path}: include {name!r} leads back to {file.resolve()}")

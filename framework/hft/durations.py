@@ -16,6 +16,7 @@ UNITS_NS = {
     "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
 }
+LONGEST_NS = 36_525 * UNITS_NS["d"]
 _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h|d)\s*")
 
 
@@ -23,12 +24,12 @@ def parse_ns(duration: str | int) -> int:
     """Whole nanoseconds of "250ms", "1.5s", "2min"; an int is taken as ns.
 
     Raises:
-        ConfigError: not a duration, negative, or finer than 1 ns.
+        ConfigError: not a duration, negative, finer than 1 ns, or longer than a century.
     """
     if isinstance(duration, int) and not isinstance(duration, bool):
         if duration < 0:
             raise ConfigError(f"duration {duration} ns is negative")
-        return duration
+        return _bounded(duration, f"{duration} ns")
     match = _PATTERN.fullmatch(duration) if isinstance(duration, str) else None
     if match is None:
         units = ", ".join(UNITS_NS)
@@ -36,7 +37,13 @@ def parse_ns(duration: str | int) -> int:
     ns = Decimal(match[1]) * UNITS_NS[match[2]]
     if ns != int(ns):
         raise ConfigError(f"duration {duration!r} is finer than 1 ns")
-    return int(ns)
+    return _bounded(int(ns), repr(duration))
+
+
+def _bounded(ns: int, told: str) -> int:
+    if ns > LONGEST_NS:  # a time plus a duration must still be a time
+        raise ConfigError(f"duration {told} is too long: expected at most a century")
+    return ns
 
 
 def format_ns(duration_ns: int) -> str:

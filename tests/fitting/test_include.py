@@ -48,6 +48,7 @@ def test_a_fragment_includes_another_beside_it(tmp_path: Path) -> None:
     [
         ({"run": 'include = "a.toml"\n'}, r"include is 'a.toml': expected a list of files"),
         ({"run": "include = [1]\n"}, r"include is \[1\]: expected a list"),
+        ({"run": 'include = ["a\\u0000b"]\n'}, r"include 'a.x00b' is no name of a file"),
         ({"run": 'include = ["a.toml"]\n'}, r"run\.toml: include: no recipe at .*a\.toml"),
         ({"run": 'include = ["run.toml"]\n'}, r"run\.toml: include 'run.toml' leads back"),
         (

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hft.durations import format_ns, parse_ns
+from hft.durations import LONGEST_NS, format_ns, parse_ns
 from hft.errors import ConfigError
 
 
@@ -26,6 +26,12 @@ def test_what_is_no_duration_is_refused_by_name(wrong):
         parse_ns(wrong)
 
 
-@given(st.integers(0, 2**62))
+@pytest.mark.parametrize("wrong", ["36526d", "99999999999999d", LONGEST_NS + 1])
+def test_what_no_clock_could_hold_is_refused(wrong):
+    with pytest.raises(ConfigError, match="too long: expected at most a century"):
+        parse_ns(wrong)
+
+
+@given(st.integers(0, LONGEST_NS))
 def test_format_is_read_back(ns):
     assert parse_ns(format_ns(ns)) == ns

@@ -124,7 +124,7 @@ def mean_block(trace: Trace, asked_ns: int = 0) -> float:
     if asked_ns:
         length = asked_ns / trace.step_ns
         if length > most:
-            raise _too_short(trace, f"a mean block of {length:.0f}, as latency.block asks for,")
+            raise _too_short(trace, f"latency.block asks for a mean block of {length:.0f};")
         return length
     for leg, values in trace.legs.items():
         cov = autocovariance(values, math.ceil(most))
