@@ -166,6 +166,20 @@ def test_absent_columns_are_named(tmp_path: Path) -> None:
         profile_of_log(tmp_path / "none.csv")
 
 
+@pytest.mark.parametrize("content", [b"", b"PK\3\4junk", b"junk"])
+@pytest.mark.parametrize("name", ["log.npz", "log.npy", "log.parquet"])
+def test_damaged_files_are_refused_by_name(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name} cannot be read as an order log"):
+        profile_of_log(tmp_path / name)
+
+
+@pytest.mark.parametrize("quantum_ns", [0, -1, 1_000_000_001])
+def test_a_quantum_is_a_second_at_most(quantum_ns: int, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"quantum is .*at least 1ns, at most 1s"):
+        profile_of_log(log(tmp_path), options=LogOptions(quantum_ns=quantum_ns))
+
+
 def test_the_command_makes_a_profile_and_shows_it(tmp_path: Path) -> None:
     out = tmp_path / "p.parquet"
     made = hft("latency", "fit", log(tmp_path), "-o", out, "--clock-offset", "-100us")

@@ -95,8 +95,6 @@ def fit(
         sign = -1 if clock_offset.startswith("-") else 1
         offset = sign * parse_ns(clock_offset.removeprefix("-"))
     options = LogOptions(unit=unit, quantum_ns=parse_ns(quantum), offset=offset, market=market)
-    if options.quantum_ns < 1:
-        raise ConfigError(f"--quantum is {quantum}: want at least 1ns")
     if source.is_dir():
         if (columns, options) != (LogColumns(), LogOptions()):
             raise ConfigError(

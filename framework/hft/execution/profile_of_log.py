@@ -11,6 +11,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,8 @@ def profile_of_log(
     columns, options = columns or LogColumns(), options or LogOptions()
     if options.unit not in ("ns", "us", "ms", "s"):
         raise ConfigError(f"unit is {options.unit!r}: want ns, us, ms or s")
+    if not 1 <= options.quantum_ns <= UNITS_NS["s"]:
+        raise ConfigError(f"quantum is {options.quantum_ns} ns: want at least 1ns, at most 1s")
     log = _read(path, columns, options.unit)
     notes = []
     log, lost = _without_unmatched(log)
@@ -180,18 +183,19 @@ def _frame(path: Path) -> pl.DataFrame:
         if path.suffix in (".npz", ".npy"):
             return _numpy_frame(path)
         return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except (pl.exceptions.PolarsError, OSError, ValueError, EOFError, BadZipFile) as error:
         raise DataError(f"{path} cannot be read as an order log: {error}") from error
 
 
 def _numpy_frame(path: Path) -> pl.DataFrame:
     import polars as pl
 
-    loaded = np.load(path, allow_pickle=False)
-    if path.suffix == ".npz":
-        if "data" not in loaded:
-            raise DataError(f"{path}: want an array `data`, has {', '.join(loaded)}")
-        loaded = loaded["data"]
+    with path.open("rb") as file:
+        loaded = np.load(file, allow_pickle=False)
+        if not isinstance(loaded, np.ndarray):  # an .npz, whatever its name
+            if "data" not in loaded:
+                raise DataError(f"{path}: want an array `data`, has {', '.join(loaded)}")
+            loaded = loaded["data"]
     names = loaded.dtype.names
     if names is None:
         raise DataError(f"{path}: want rows of req_ts, exch_ts, resp_ts; was {loaded.dtype}")
