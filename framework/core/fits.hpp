@@ -28,7 +28,6 @@ struct CancelSeen {
   Lots ref_back;           ///< ... and behind it; -1: the order was alone
   std::int64_t ref_ahead;  ///< 1: the lots that left stood before that order
 };
-inline constexpr std::size_t kCancelWords = sizeof(CancelSeen) / sizeof(std::int64_t);
 
 /// Finds the cancels of a feed of orders. A row costs what the book costs; a cancel near the touch
 /// costs a walk of its queue.
@@ -57,7 +56,6 @@ struct GridPoint {
   Lots bid_lots, ask_lots;    ///< of the best level
   std::int64_t ofi;           ///< order flow imbalance summed since the first row [lots]
 };
-inline constexpr std::size_t kGridWords = sizeof(GridPoint) / sizeof(std::int64_t);
 
 /// The prints of one aggressor at one instant.
 struct Sweep {
@@ -68,7 +66,6 @@ struct Sweep {
   Ticks walked;       ///< how far its lots, walking the displayed side, move that side's best price
   Lots touch;         ///< displayed at the best price it hit, before it
 };
-inline constexpr std::size_t kSweepWords = sizeof(Sweep) / sizeof(std::int64_t);
 
 /// Price, depth and prints of any feed that has levels.
 class TapePass {

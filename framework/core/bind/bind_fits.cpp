@@ -10,23 +10,12 @@ namespace hft {
 
 namespace {
 
-using Times = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Values = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-/// Rows of structs of int64 as a table.
-template <class Row>
-Out<std::int64_t, 2> table(std::vector<Row>&& rows) {
-  constexpr std::size_t kWords = sizeof(Row) / sizeof(std::int64_t);
-  std::vector<std::int64_t> words(rows.size() * kWords);
-  if (!rows.empty()) std::memcpy(words.data(), rows.data(), rows.size() * sizeof(Row));
-  rows.clear();
-  return moved_to_numpy(std::move(words), {words.size() / kWords, kWords});
-}
 
 Out<std::int64_t, 2> feed_cancels(CancelPass& pass, const Words& words) {
   std::vector<CancelSeen> out;
   for (std::size_t i = 0; i < words.shape(0); ++i) pass.apply(event_at(words, i), out);
-  return table(std::move(out));
+  return table_of(out);
 }
 
 void feed_tape(TapePass& pass, const Words& words) {
@@ -34,8 +23,9 @@ void feed_tape(TapePass& pass, const Words& words) {
 }
 
 nb::tuple take(TapePass& pass) {
-  return nb::make_tuple(table(std::move(pass.grid)), table(std::move(pass.sweeps)),
-                        table(std::move(pass.mids)));
+  return nb::make_tuple(table_of(std::exchange(pass.grid, {})),
+                        table_of(std::exchange(pass.sweeps, {})),
+                        table_of(std::exchange(pass.mids, {})));
 }
 
 TapePass* tape_pass(Ns step_ns, std::size_t levels) {

@@ -38,16 +38,6 @@ Ghosts make_ghosts(std::vector<std::int64_t> rows,
   return Ghosts(std::move(config), std::move(rows));
 }
 
-/// The same bytes as 64-bit words, a row each.
-template <class Row>
-Out<std::int64_t, 2> words_of(const std::vector<Row>& rows) {
-  constexpr std::size_t kWords = sizeof(Row) / 8;
-  static_assert(sizeof(Row) % 8 == 0);
-  std::vector<std::int64_t> words(rows.size() * kWords);
-  if (!rows.empty()) std::memcpy(words.data(), rows.data(), rows.size() * sizeof(Row));
-  return moved_to_numpy(std::move(words), {rows.size(), kWords});
-}
-
 }  // namespace
 
 void init_ghosts(nb::module_& m) {
@@ -83,9 +73,9 @@ void init_ghosts(nb::module_& m) {
       .def("feed", &feed<Ghosts>, "words"_a, "EVENT rows viewed as (n, 8) int64.")
       .def("finish", &Ghosts::finish)
       .def(
-          "rows", [](const Ghosts& g) { return words_of(g.rows()); }, "GhostRow bytes, (n, 11).")
+          "rows", [](const Ghosts& g) { return table_of(g.rows()); }, "GhostRow bytes, (n, 11).")
       .def(
-          "forecasts", [](const Ghosts& g) { return words_of(g.forecasts()); },
+          "forecasts", [](const Ghosts& g) { return table_of(g.forecasts()); },
           "GhostForecast bytes, (n * models, 4), ghost by ghost.");
 }
 

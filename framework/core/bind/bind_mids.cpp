@@ -10,8 +10,6 @@ namespace hft {
 
 namespace {
 
-using Times = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 /// One pass over an iterator of EVENT arrays, left as soon as everything is answered.
 Out<std::int64_t, 2> touches_at(nb::iterable chunks, const Times& ts) {
   std::vector<Ts> times(ts.data(), ts.data() + ts.shape(0));
