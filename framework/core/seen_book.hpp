@@ -26,7 +26,8 @@ class OwnTakes {
     follows_ = true;
     footprint_ = Footprint(config);
   }
-  bool empty() const noexcept { return footprint_.empty() && untold_.empty(); }
+  /// Nothing is missing, and nothing is to come.
+  bool empty() const noexcept { return empty_; }
   const Footprint& footprint() const noexcept { return footprint_; }
 
   /// A fill of an order on `side` is reported.
@@ -37,6 +38,7 @@ class OwnTakes {
     Untold fill{u.ts_venue, u.maker ? kNever : key, key, u.lots, static_cast<std::int8_t>(-side)};
     join(book, fill);
     if (fill.lots > 0 && fill.ts > book.ts_event) untold_.push_back(fill);
+    empty_ = footprint_.empty() && untold_.empty();
   }
 
   /// Applies a row to a book that misses something.
@@ -60,6 +62,7 @@ class OwnTakes {
     }
     if (!untold_.empty() && (e.flags & LAST)) [[unlikely]]
       catch_up(book);
+    empty_ = footprint_.empty() && untold_.empty();
   }
 
  private:
@@ -108,6 +111,7 @@ class OwnTakes {
   Footprint footprint_;
   std::vector<Untold> untold_;
   bool follows_ = false;
+  bool empty_ = true;  // asked every row
 };
 
 /// A look at a book without what we took: a level with nothing left is none. A value, for now.
