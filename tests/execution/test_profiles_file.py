@@ -119,6 +119,7 @@ def with_facts(**changes: Any) -> Any:
         (with_column("ts", [10, 9, 30]), r"ts goes back in row 1, from 10 to 9"),
         (with_column("ts", [10, None, 30]), r"ts is null in row 1"),
         (with_column("entry_ns", [1.0, float("nan"), 2.0]), r"entry_ns is NaN in row 1"),
+        (with_column("entry_ns", [1, 2**63, 2]), r"entry_ns is 9223372036854775808 in row 1"),
         (with_column("entry_ns", [1.5, 2.0, 2.0]), r"entry_ns is Float64: want whole numbers"),
         (with_column("message", [1, 2, 3]), r"message is Int64: want text"),
         (lambda table: table.drop_columns(["rate", "batch"]), r"lacks columns rate, batch"),

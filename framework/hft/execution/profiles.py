@@ -250,6 +250,9 @@ def checked(profile: LatencyProfile) -> LatencyProfile:
 def _require_whole(name: str, column: pl.Series) -> None:
     import polars as pl
 
+    if column.dtype == pl.UInt64 and (column > np.iinfo(np.int64).max).any():
+        row = (column > np.iinfo(np.int64).max).arg_true()[0]
+        raise DataError(f"{name}: {column.name} is {column[row]} in row {row}: want at most 2^63-1")
     if column.dtype.is_integer() or column.dtype == pl.Null:
         return
     if column.dtype.is_float() and column.is_nan().any():
