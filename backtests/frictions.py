@@ -3,7 +3,8 @@
     python backtests/frictions.py [--data FOLDER] [--out TABLE.md] [synth] [binance] [synth_taker]
 
 A row keeps all that the rows above it switched on, so what a friction costs is the difference to
-the row above. The first row is the backtest that people are burnt by: no delay anywhere, and
+the row above: on the made-up market the mean of several days, with its standard error over them.
+The first row is the backtest that people are burnt by: no delay anywhere, and
 displayed size that is there again the moment we took it. The latency profile is as slow in the
 mean as the constants it replaces, so that its row shows what bursts cost and not what a slower
 line would. `lstm_mm` never takes but to flatten; `synth_taker` follows the same signal by taking.
@@ -12,10 +13,12 @@ line would. `lstm_mm` never takes but to flatten; `synth_taker` follows the same
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import hft
@@ -26,6 +29,8 @@ from hft.data.store import Store
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURE = "crypto_l2/usdm_btcusdt_20240808.gz"
 PROFILE = "same-region"
+SEEDS = (11, 12, 13, 14)
+"""Days of the made-up market."""
 NOTHING: dict[str, Any] = {
     "latency": {"scale": 0.0, "profile": "", "risk": 0},
     "venue": {
@@ -68,17 +73,20 @@ def table(name: str, data: Path, folder: Path) -> Iterator[str]:
     """The lines of one market."""
     recipe, source, strategy = market(name, data, folder)
     spec = None
-    last = None
+    last: list[float] = []
+    seeds = SEEDS if source is None else (None,)
     for title, changes in frictions(recipe["latency"]):
         merge(recipe, changes)
-        report = hft.backtest(strategy, source, recipe=recipe)
+        reports = [hft.backtest(strategy, source, recipe=recipe, seed=seed) for seed in seeds]
         if spec is None:
-            spec = report.run.instruments[0].spec
-            yield from ("", f"**{name}**, money in {spec.currency or 'quote currency'}", "", HEAD)
+            spec = reports[0].run.instruments[0].spec
+            days = f", mean of {len(seeds)} days" if len(seeds) > 1 else ""
+            money = spec.currency or "quote currency"
+            yield from ("", f"**{name}**, money in {money}{days}", "", HEAD)
             yield "|---" * (HEAD.count("|") - 1) + "|"
-        net = report.figures["headline"]["net"]
-        yield row(title, report, net, last)
-        last = net
+        nets = [report.figures["headline"]["net"] for report in reports]
+        yield row(title, reports, nets, last)
+        last = nets
 
 
 def market(name: str, data: Path, folder: Path) -> tuple[dict[str, Any], Path | None, str]:
@@ -198,23 +206,31 @@ def merge(recipe: dict[str, Any], changes: dict[str, Any]) -> None:
         recipe[section] = recipe.get(section, {}) | values
 
 
-def row(title: str, report: hft.Report, net: float, last: float | None) -> str:
-    """A line of the table."""
-    run, head = report.run, report.figures["headline"]
-    fills = run.fills
-    age = report.figures["latency"]["signal age at venue"]
-    impact = int(fills["impact"].sum()) / 1e9
+def row(title: str, reports: list[hft.Report], nets: list[float], last: list[float]) -> str:
+    """A line of the table: means over the days."""
+    heads = [report.figures["headline"] for report in reports]
+    ages = [report.figures["latency"]["signal age at venue"] for report in reports]
+    fills = [report.run.fills for report in reports]
     cells = [
-        f"{head['orders']:,}",
-        f"{head['fills']:,}",
-        f"{int(fills['lots'].sum()):,}",
-        f"{head['maker_share'] or 0:.0%}",
-        *(f"{(age[q] or 0) / 1e6:.2f} ms" for q in ("p50", "p99")),
-        f"{impact:,.2f}",
-        f"{net:+,.2f}",
-        "" if last is None else f"{net - last:+,.2f}",
+        f"{mean([head['orders'] for head in heads]):,.0f}",
+        f"{mean([head['fills'] for head in heads]):,.0f}",
+        f"{mean([each['lots'].sum() for each in fills]):,.0f}",
+        f"{mean([head['maker_share'] or 0 for head in heads]):.0%}",
+        *(f"{mean([age[q] or 0 for age in ages]) / 1e6:.2f} ms" for q in ("p50", "p99")),
+        f"{mean([each['impact'].sum() for each in fills]) / 1e9:,.2f}",
+        f"{mean(nets):+,.2f}",
+        changed(nets, last),
     ]
     return f"| {title} | " + " | ".join(cells) + " |"
+
+
+def changed(nets: list[float], last: list[float]) -> str:
+    """Mean difference to the row above, with its standard error where there are several days."""
+    if not last:
+        return ""
+    moves = [now - before for now, before in zip(nets, last, strict=True)]
+    error = f" ± {stdev(moves) / math.sqrt(len(moves)):,.2f}" if len(moves) > 1 else ""
+    return f"{mean(moves):+,.2f}{error}"
 
 
 if __name__ == "__main__":
