@@ -573,7 +573,8 @@ void Engine::on_update(const Update& u, Ts now) {
                               // order's end
     if (u.kind != Update::Kind::FILL) return;
   }
-  if (o.row.ts_ack == kNoTime) o.row.ts_ack = now;
+  // When it reached us, which may be before our thread was free to hear it.
+  if (o.row.ts_ack == kNoTime) o.row.ts_ack = u.ts_recv != kNoTime ? u.ts_recv : now;
   if (o.row.ts_arrive == kNoTime) o.row.ts_arrive = u.ts_venue;  // live: the venue's word
   using K = Update::Kind;
   switch (u.kind) {

@@ -42,39 +42,69 @@ void check_lengths(std::size_t keys, const char* what, std::size_t values, const
                     std::to_string(keys) + " and " + std::to_string(values));
 }
 
+/// How many of a sorted column's times are at or before one: a directory of even stretches of time
+/// leaves a few to compare, where a search of the whole would miss the cache at every other step.
+class Sorted {
+ public:
+  Sorted() = default;
+  explicit Sorted(std::vector<Ts> ts) : ts_(std::move(ts)) {
+    const auto span = static_cast<std::uint64_t>(ts_.back()) - static_cast<std::uint64_t>(ts_[0]);
+    while (span >> shift_ >= ts_.size()) ++shift_;
+    first_.reserve((span >> shift_) + 2);
+    for (std::uint64_t stretch = 0; stretch <= (span >> shift_) + 1; ++stretch) {
+      std::size_t i = first_.empty() ? 0 : first_.back();
+      while (i < ts_.size() && from_start(ts_[i]) >> shift_ < stretch) ++i;
+      first_.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+
+  std::size_t at_or_before(Ts t) const noexcept {
+    if (t < ts_[0]) return 0;
+    if (t >= ts_.back()) return ts_.size();
+    const auto stretch = static_cast<std::size_t>(from_start(t) >> shift_);
+    const auto from = ts_.begin() + first_[stretch], to = ts_.begin() + first_[stretch + 1];
+    return static_cast<std::size_t>(std::upper_bound(from, to, t) - ts_.begin());
+  }
+  Ts operator[](std::size_t i) const noexcept { return ts_[i]; }
+  std::size_t size() const noexcept { return ts_.size(); }
+
+ private:
+  std::uint64_t from_start(Ts t) const noexcept {
+    return static_cast<std::uint64_t>(t) - static_cast<std::uint64_t>(ts_[0]);
+  }
+  std::vector<Ts> ts_;
+  unsigned shift_ = 0;
+  std::vector<std::uint32_t> first_;  ///< row at or after the start of each stretch
+};
+
 }  // namespace
 
 struct Latency::Table {
   Kind kind = Kind::CONSTANT;
-  std::vector<Ts> ts;
+  Sorted ts;
   std::vector<Ns> ns;
-  std::vector<Ts> block_ts;
+  Sorted block_ts;
   std::vector<std::int64_t> block_at;
   Ts period = 0;
   std::uint64_t seed = 0, stream = 0;
   std::vector<OrderId> ids;  // ascending
   Latency otherwise;
 
-  Ns recorded(Ts t) const noexcept {
-    const auto after = std::upper_bound(ts.begin(), ts.end(), t) - ts.begin();
-    return ns[static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - 1, 0))];
-  }
+  Ns recorded(Ts t) const noexcept { return ns[std::max<std::size_t>(ts.at_or_before(t), 1) - 1]; }
   Ns walked(Ts t) const noexcept;
 };
 
 Ns Latency::Table::walked(Ts t) const noexcept {
-  const auto next_block = std::upper_bound(block_ts.begin(), block_ts.end(), t) - block_ts.begin();
-  const auto block = static_cast<std::size_t>(std::max<std::ptrdiff_t>(next_block - 1, 0));
+  const std::size_t block = std::max<std::size_t>(block_ts.at_or_before(t), 1) - 1;
   Ts into =
       (ts[static_cast<std::size_t>(block_at[block])] - ts[0] + (t - block_ts[block])) % period;
   if (into < 0) into += period;  // before the first block
   const Ts at = ts[0] + into;
-  const auto after = std::lower_bound(ts.begin(), ts.end(), at);
-  const auto i = static_cast<std::size_t>(after - ts.begin());
+  const std::size_t i = ts.at_or_before(at - 1);  // of rows at one time the first
   if (i == 0) return ns[0];
-  const Ts next = after == ts.end() ? ts[0] + period : *after;
+  const Ts next = i == ts.size() ? ts[0] + period : ts[i];
   if (at - ts[i - 1] <= next - at) return ns[i - 1];
-  return after == ts.end() ? ns[0] : ns[i];
+  return i == ts.size() ? ns[0] : ns[i];
 }
 
 Latency Latency::of_table(Table table) {
@@ -94,7 +124,7 @@ Latency Latency::recorded(std::vector<Ts> ts, std::vector<Ns> ns, const std::str
   check_delays(ns, leg);
   Table t;
   t.kind = Kind::RECORDED;
-  t.ts = std::move(ts);
+  t.ts = Sorted(std::move(ts));
   t.ns = std::move(ns);
   return of_table(std::move(t));
 }
@@ -130,9 +160,9 @@ Latency Latency::walk(std::vector<Ts> ts, std::vector<Ns> ns, std::vector<Ts> bl
   const Ts span = ts.back() - ts.front();
   const auto steps = static_cast<Ts>(std::max<std::size_t>(ts.size() - 1, 1));
   t.period = span + std::max<Ts>(span / steps, 1);
-  t.ts = std::move(ts);
+  t.ts = Sorted(std::move(ts));
   t.ns = std::move(ns);
-  t.block_ts = std::move(block_ts);
+  t.block_ts = Sorted(std::move(block_ts));
   t.block_at = std::move(block_at);
   return of_table(std::move(t));
 }

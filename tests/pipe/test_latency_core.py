@@ -442,11 +442,8 @@ def test_every_stage_is_the_leg_that_was_drawn_and_they_add_up(tmp_path: Any) ->
     waits = stamps["model_start"] - stamps["cause_recv"] + stamps["decide"] - stamps["model_end"]
     whole = stamps["arrive"] - stamps["cause_event"]
     assert (whole == waits + np.sum(list(legs.values()), axis=0)).all()
-    # The answer waits until the strategy's thread is free.
-    late = orders["ts_ack"] - stamps["arrive"] - 3 * entry.at(stamps["send"])
-    assert late.min() == 0
-    assert late.max() > 0
-    assert (late == 0).mean() > 0.5
+    # When the answer reached us, even where the strategy's thread was not free to hear it.
+    assert (orders["ts_ack"] - stamps["arrive"] == 3 * entry.at(stamps["send"])).all()
 
 
 STAMPS = (

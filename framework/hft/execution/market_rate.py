@@ -54,8 +54,7 @@ class MarketRate:
 def rate_of(streams: Iterable[Iterator[NDArray[Any]]]) -> MarketRate | None:
     """The rate of all streams of EVENT rows together, by `ts_recv`; None: not one message."""
     wanted = int(Flag.LAST | Flag.SEEN_BY_US)
-    windows: dict[int, int] = {}
-    first, last = [], []
+    numbers, counts, first, last = [], [], [], []
     for chunks in streams:
         for rows in chunks:
             ts = rows["ts_recv"][rows["flags"] & wanted == wanted]
@@ -65,13 +64,15 @@ def rate_of(streams: Iterable[Iterator[NDArray[Any]]]) -> MarketRate | None:
             last.append(int(ts.max()))
             number = ts // RATE_WINDOW_NS
             begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
-            count = np.diff(begins, append=number.size)
-            for key, more in zip(number[begins].tolist(), count.tolist(), strict=True):
-                windows[key] = windows.get(key, 0) + more
-    if not windows:
+            numbers.append(number[begins])
+            counts.append(np.diff(begins, append=number.size))
+    if not numbers:
         return None
-    known, counts = np.array(sorted(windows.items()), np.int64).T
-    return MarketRate(known, counts, min(first), max(last))
+    number, count = np.concatenate(numbers), np.concatenate(counts)
+    order = np.argsort(number, kind="stable")
+    number, count = number[order], count[order]
+    begins = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+    return MarketRate(number[begins], np.add.reduceat(count, begins), min(first), max(last))
 
 
 @dataclass(frozen=True, slots=True)

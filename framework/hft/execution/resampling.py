@@ -271,7 +271,8 @@ def _restarts(start: int, end: int, mean_ns: float, seed: int, stream: int) -> t
 def _changes(buckets: Buckets, market: MarketRate, end: int) -> tuple[Int, Int]:
     """Times at which the run's bucket changes, the first its start, and the bucket from there."""
     # One window without messages ends what was before; that there are more changes nothing.
-    windows = np.union1d(market.windows, market.windows + 1)
+    both = np.sort(np.concatenate([market.windows, market.windows + 1]))
+    windows = both[np.diff(both, prepend=both[0] - 1) > 0]
     state = buckets.along(market.of(windows))
     turns = np.flatnonzero(np.diff(state, prepend=0))
     # A window decides for the one after it; before the first one all is quiet.
