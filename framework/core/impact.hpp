@@ -28,7 +28,7 @@ struct ImpactConfig {
       throw ConfigError("impact has " + std::to_string(weights.size()) + " weights and " +
                         std::to_string(half_lives_ns.size()) + " half_lives: as many are wanted");
     for (std::size_t k = 0; k < weights.size(); ++k) {
-      const std::string at = "[" + std::to_string(k) + "] is ";
+      const std::string at = std::string("[").append(std::to_string(k)).append("] is ");
       if (!(weights[k] >= 0) || !std::isfinite(weights[k]))
         throw ConfigError("impact.weights" + at + std::to_string(weights[k]) +
                           ": a push that reverses could be traded against for free, want >= 0");
