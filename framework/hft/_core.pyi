@@ -854,6 +854,9 @@ class Latency:
     @property
     def median(self) -> int: ...
 
+def draw_bits(seed: int, stream: int, entity: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int = 0) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """64 bits an entity, (m,)."""
+
 class VenueConfig:
     def __init__(self) -> None: ...
 

@@ -7,6 +7,8 @@
 
 #include "../errors.hpp"
 #include "../latency.hpp"
+#include "../rng.hpp"
+#include "words.hpp"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -118,6 +120,17 @@ void init_latency(nb::module_& m) {
            "Every delay times `factor`, to the nearest ns, halves to even.")
       .def_prop_ro("least", &Latency::least)
       .def_prop_ro("median", &Latency::median);
+  m.def(
+      "draw_bits",
+      [](std::uint64_t seed, std::uint64_t stream, const Column<std::uint64_t>& entity,
+         std::uint64_t n) {
+        std::vector<std::uint64_t> bits(entity.size());
+        for (std::size_t i = 0; i < bits.size(); ++i)
+          bits[i] = draw_bits(seed, stream, entity(i), n);
+        const std::size_t shape[] = {bits.size()};
+        return moved_to_numpy(std::move(bits), shape);
+      },
+      "seed"_a, "stream"_a, "entity"_a, "n"_a = 0, "64 bits an entity, (m,).");
 }
 
 }  // namespace hft

@@ -14,7 +14,7 @@ Words = NDArray[np.uint64]
 
 
 class Stream(IntEnum):
-    """What a draw is for; `hft::Stream`."""
+    """What a draw is for; `hft::Draw`."""
 
     FEED = 1
     ENTRY = 2
@@ -28,8 +28,10 @@ class Stream(IntEnum):
 
 def draw_bits(seed: int, stream: int, entity: Words, n: int = 0) -> Words:
     """64 bits an entity, (m,)."""
-    start = _mix(_mix(np.array([seed], np.uint64)) ^ np.uint64(stream))
-    return _mix(_mix(start ^ entity.astype(np.uint64)) ^ np.uint64(n))
+    from hft import _core
+
+    bits: Words = _core.draw_bits(seed, stream, np.ascontiguousarray(entity, np.uint64), n)
+    return bits
 
 
 def draw_uniform(seed: int, stream: int, entity: Words, n: int = 0) -> NDArray[np.float64]:
@@ -46,11 +48,3 @@ def draw_normal(seed: int, stream: int, entity: Words, n: int = 0) -> NDArray[np
         2.0 * np.pi * draw_uniform(seed, stream, entity, 2 * n + 1)
     )
     return normal
-
-
-def _mix(x: Words) -> Words:
-    with np.errstate(over="ignore"):
-        x = x + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
