@@ -3,6 +3,8 @@
 /// Weights lie in panels of 16 units, inputs outer and gates in columns, so that every gate sums
 /// its products in one order whatever the vector width: AVX-512 and AVX2 agree to the bit. PORTABLE
 /// has no fused multiply-add and does not; which set ran is therefore part of a run's record.
+/// Products of 8-bit weights are whole numbers, the same on every set and with VNNI or without;
+/// what follows them (scales, gates) is float again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,39 +13,48 @@
 namespace hft {
 
 enum class Isa : std::uint8_t { PORTABLE = 0, AVX2, AVX512 };
-inline constexpr std::size_t kPanel = 16;  ///< units (LSTM) or outputs (Dense) in a panel
+inline constexpr std::size_t kPanel = 16;  ///< units (LSTM, GRU) or outputs (Dense) in a panel
+inline constexpr std::size_t kQuad = 4;    ///< inputs that an 8-bit product takes at once
+/// As many products of 255 * 127 as the 32 bits of a column's sum hold.
+inline constexpr std::size_t kMaxInputs8 = 65'536;
 
 enum class Activation : std::uint8_t { LINEAR = 0, RELU, TANH, SIGMOID, SOFTMAX };
 
 constexpr std::size_t panels(std::size_t units) noexcept { return (units + kPanel - 1) / kPanel; }
+constexpr std::size_t quads(std::size_t inputs) noexcept { return (inputs + kQuad - 1) / kQuad; }
 
-/// Panel p holds units [16 p, 16 p + 16): for every input its 16 weights to gate i, then f, c (the
-/// candidate) and o. Units that only fill a panel have zero weights: their h and c stay 0.
-struct LstmView {
-  std::size_t inputs, units;
-  const float* kernel;     ///< [panels][inputs][4][16]
-  const float* recurrent;  ///< [panels][units][4][16]
-  const float* bias;       ///< [panels][4][16]
+/// A layer's matrix, in float or in 8 bits. Panel p holds units [16 p, 16 p + 16): for every input
+/// (8 bits: every four inputs, four bytes a column) its 16 columns of gate 0, then of gate 1, ...
+/// Units that only fill a panel have zero weights.
+struct MatrixView {
+  std::size_t inputs = 0, panels = 0, gates = 1;
+  const float* weights = nullptr;        ///< [panels][inputs][gates][16]; null: 8 bits
+  const std::int8_t* bytes = nullptr;    ///< [panels][quads][gates][16][4], within +-127
+  const float* scales = nullptr;         ///< [panels][gates][16]: weight = scale * byte
+  const std::int32_t* offsets = nullptr; ///< [panels][gates][16]: -128 * sum of a column's bytes
+  const float* bias = nullptr;           ///< [panels][gates][16], or null for none
+
+  std::size_t columns() const noexcept { return panels * gates * kPanel; }
 };
 
-struct DenseView {
-  std::size_t inputs, units;
-  const float* kernel;  ///< [panels][inputs][16]
-  const float* bias;    ///< [panels][16]
-  Activation activation;
-};
-
-/// All pointers are 64-byte aligned.
+/// All pointers are 64-byte aligned but `x`. Rows lie `*_stride` elements apart.
 struct Kernels {
-  /// z[rows][panels][4][16] = bias + weights * x; `bias` may be null. Rows of x lie `x_stride`
-  /// apart.
-  void (*gate_products)(const float* weights, const float* bias, std::size_t panels,
-                        std::size_t inputs, const float* x, std::size_t x_stride, std::size_t rows,
-                        float* z) noexcept;
+  /// z[rows][columns] = bias + x * weights
+  void (*products)(const MatrixView&, const float* x, std::size_t x_stride, std::size_t rows,
+                   float* z) noexcept;
+  /// A row in 8 bits, zeros up to a whole quad; returns what one step of it is worth. `x` is
+  /// readable up to a whole panel and zero beyond `inputs`.
+  float (*quantise)(const float* x, std::size_t inputs, std::int8_t* q) noexcept;
+  /// The same as `products`, from rows that this set's `quantise` made.
+  void (*products8)(const MatrixView&, const std::int8_t* q, std::size_t q_stride,
+                    const float* row_scales, std::size_t rows, float* z) noexcept;
   /// From the gates' sums zx + zh: the new c and h, in place.
   void (*lstm_gates)(std::size_t panels, const float* zx, const float* zh, float* c,
                      float* h) noexcept;
-  void (*dense)(const DenseView&, const float* x, float* y) noexcept;  ///< y: [panels][16]
+  void (*gru_gates)(std::size_t panels, const float* zx, const float* zh, float* h) noexcept;
+  /// y = activation(zx + zh), `zh` null for none; zero where a unit only fills its panel.
+  void (*activate)(Activation, std::size_t units, const float* zx, const float* zh,
+                   float* y) noexcept;
 };
 
 /// Best set this CPU has.
@@ -53,8 +64,10 @@ Isa best_isa() noexcept;
 Isa default_isa();
 std::string_view isa_name(Isa isa) noexcept;
 Isa isa_of(std::string_view name);  ///< throws ConfigError
-const Kernels& kernels(Isa isa);    ///< throws ConfigError where the CPU lacks it
+/// Throws ConfigError where the CPU lacks the set. An AVX-512 without VNNI multiplies bytes by AVX2.
+const Kernels& kernels(Isa isa);
 
-extern const Kernels kKernelsPortable, kKernelsAvx2, kKernelsAvx512;
+extern const Kernels kKernelsPortable, kKernelsAvx2, kKernelsAvx512, kKernelsVnni;
+bool has_vnni() noexcept;
 
 }  // namespace hft

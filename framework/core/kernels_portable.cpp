@@ -1,9 +1,10 @@
 /// Any x86-64 or other CPU, by GCC's vector extension, and the choice among the sets.
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
-#include "dense.hpp"
 #include "errors.hpp"
+#include "kernel_table.hpp"
 
 namespace hft {
 namespace {
@@ -12,7 +13,7 @@ struct V4 {
   using T = float __attribute__((vector_size(16)));
   using Bits = std::uint32_t __attribute__((vector_size(16)));
   static constexpr std::size_t width = 4;
-  static constexpr std::size_t step_panels = 1, step_regs = 8, batch_regs = 2;
+  static constexpr std::size_t step_panels = 1, step_regs = 4, batch_regs = 2;
   static T load(const float* p) { return *reinterpret_cast<const T*>(p); }
   static void store(float* p, T a) { *reinterpret_cast<T*>(p) = a; }
   static T set1(float a) { return T{a, a, a, a}; }
@@ -28,11 +29,35 @@ struct V4 {
   }
 };
 
+struct Q4 : V4 {
+  using I = std::int32_t __attribute__((vector_size(16)));
+  using Quad = const std::int8_t*;
+  static constexpr std::size_t batch_rows8 = 1;
+  static T absolute(T a) { return a < 0.0f ? -a : a; }
+  static float largest_of(T a) {
+    return std::max(std::max(a[0], a[1]), std::max(a[2], a[3]));
+  }
+  static void store_bytes(std::int8_t* p, T a) {
+    const T magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to a whole number
+    const T whole = (a + magic) - magic;
+    for (std::size_t i = 0; i < width; ++i) p[i] = static_cast<std::int8_t>(whole[i]);
+  }
+  static I start(const std::int32_t*) { return I{}; }
+  static Quad quad(const std::int8_t* p) { return p; }
+  static Quad bytes(const std::int8_t* p) { return p; }
+  static I dot(I sum, Quad x, Quad w) {
+    for (std::size_t i = 0; i < width; ++i)
+      for (std::size_t k = 0; k < kQuad; ++k) sum[i] += x[k] * w[i * kQuad + k];
+    return sum;
+  }
+  static T to_float(I a) { return __builtin_convertvector(a, T); }
+};
+
 bool has(Isa isa) noexcept {
 #if defined(__x86_64__)
   switch (isa) {
     case Isa::AVX512:
-      return __builtin_cpu_supports("avx512f");
+      return __builtin_cpu_supports("avx512f") && has(Isa::AVX2);
     case Isa::AVX2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::PORTABLE:
@@ -44,7 +69,15 @@ bool has(Isa isa) noexcept {
 
 }  // namespace
 
-const Kernels kKernelsPortable = kKernelsOf<V4>;
+const Kernels kKernelsPortable = kKernelsOf<V4, Q4>;
+
+bool has_vnni() noexcept {
+#if defined(__x86_64__)
+  return has(Isa::AVX512) && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
 
 Isa best_isa() noexcept {
   return has(Isa::AVX512) ? Isa::AVX512 : has(Isa::AVX2) ? Isa::AVX2 : Isa::PORTABLE;
@@ -79,7 +112,7 @@ const Kernels& kernels(Isa isa) {
     throw ConfigError("this CPU has no " + std::string(isa_name(isa)) + "; it has " +
                       std::string(isa_name(best_isa())));
 #if defined(__x86_64__)
-  if (isa == Isa::AVX512) return kKernelsAvx512;
+  if (isa == Isa::AVX512) return has_vnni() ? kKernelsVnni : kKernelsAvx512;
   if (isa == Isa::AVX2) return kKernelsAvx2;
 #endif
   return kKernelsPortable;

@@ -1,68 +1,44 @@
-/// A small recurrent network run one feature row at a time, in fp32, on the calling thread.
+/// A small network run one feature row at a time on the calling thread: layers with memory (LSTM,
+/// GRU, causal convolution) and Dense ones, each in float or with 8-bit weights.
 ///
 /// The `Network` is immutable and shared; what it remembers of a stream lives in a `NetworkState`,
 /// one for each lineage (instrument, model). `step`, `batch` and `arm` + `step` give the same bits,
-/// so a replay may compute ahead in batches what a live run computes row by row.
+/// so a replay may compute ahead in batches what a live run computes row by row. Every layer sums
+/// apart what the new row brings and what memory does: `arm` has the second part ready beforehand.
 ///
-/// Fast: weights in one aligned block, streamed once a step. Slow: a step whose weights other work
-/// has pushed out of L2 costs four times as much (tests/bench/lstm.py prints both).
+/// Fast: weights in one block, streamed once a step and locked in memory. Slow: a step whose weights
+/// other work has pushed out of L2 costs several times as much (tests/bench/lstm.py prints both).
 #pragma once
 #include <memory>
 #include <new>
 #include <span>
-#include <variant>
+#include <string>
 #include <vector>
 
 #include "kernels.hpp"
+#include "layers.hpp"
+#include "locked_block.hpp"
 
 namespace hft {
-
-/// Weights as Keras holds them, row-major; gates in the order i, f, c, o.
-struct LstmLayer {
-  std::size_t inputs, units;
-  std::vector<float> kernel;     ///< (inputs, 4 * units)
-  std::vector<float> recurrent;  ///< (units, 4 * units)
-  std::vector<float> bias;       ///< (4 * units)
-};
-
-struct DenseLayer {
-  std::size_t inputs, units;
-  std::vector<float> kernel;  ///< (inputs, units)
-  std::vector<float> bias;    ///< (units)
-  Activation activation = Activation::LINEAR;
-};
-
-using Layer = std::variant<LstmLayer, DenseLayer>;
-
-/// x = clamp((feature - mean) / scale, -clip, clip)
-struct Scaler {
-  std::vector<double> mean, scale;
-  double clip = 10.0;
-};
-
-/// Adds two outputs after class probabilities: alpha_ticks = shrink * sum p_c * move_ticks[c], and
-/// confidence = max p_c. Empty move_ticks: neither.
-struct Readout {
-  std::vector<double> move_ticks;
-  double shrink = 1.0;
-};
 
 struct FreeAligned {
   void operator()(float* p) const noexcept { ::operator delete[](p, std::align_val_t{64}); }
 };
 using AlignedFloats = std::unique_ptr<float[], FreeAligned>;
+AlignedFloats zeros(std::size_t floats);
 
 class Network;
 
 /// Memory of one stream. Made by `Network::state`; fits that network alone.
 class NetworkState {
  public:
-  void reset() noexcept;  ///< after a gap: h = c = 0
+  void reset() noexcept;  ///< after a gap: all memory is 0
 
  private:
   friend class Network;
+  friend class WindowState;
   AlignedFloats block_;
-  std::size_t memory_floats_ = 0;  // h, c of every layer lie first
+  std::size_t memory_floats_ = 0;  // memory of every layer lies first
   bool armed_ = false;
 };
 
@@ -72,7 +48,7 @@ class Network {
   static constexpr std::size_t kBatchRows = 16;
 
   /// Throws std::invalid_argument naming the layer and the shape that does not fit, or the value
-  /// that is not finite.
+  /// that is not finite or too large for 8 bits.
   static std::shared_ptr<const Network> build(const Scaler& scaler,
                                               const std::vector<Layer>& layers,
                                               const Readout& readout = {}, Isa isa = default_isa());
@@ -81,6 +57,9 @@ class Network {
   std::size_t outputs() const noexcept { return classes_ + (move_ticks_.empty() ? 0 : 2); }
   std::size_t parameters() const noexcept { return parameters_; }
   Isa isa() const noexcept { return isa_; }
+  std::size_t weight_bytes() const noexcept { return weights_.bytes(); }
+  /// Why weights may be paged out; empty when they are locked.
+  std::string why_unlocked() const { return weights_.why_unlocked(); }
 
   NetworkState state() const;
   /// One row of `inputs()` features to `outputs()` numbers.
@@ -88,21 +67,32 @@ class Network {
   /// `n` rows of one stream, in order; the same bits as `n` steps.
   void batch(NetworkState& state, const double* rows, std::size_t n, float* out) const noexcept;
   /// While idle: computes what the next step needs of the past, which halves that step and brings
-  /// the weights back into cache. Never changes a result.
+  /// those weights back into cache. Never changes a result.
   void arm(NetworkState& state) const noexcept;
+  /// While idle: reads every weight, so that other work does not push them out of cache.
+  void touch() const noexcept { weights_.touch(); }
 
  private:
-  struct LstmPlan {
-    LstmView view;
-    std::size_t h, c, armed;  // where in a state's block
+  friend class WindowState;
+  enum class Kind : std::uint8_t { LSTM, GRU, CONV, DENSE };
+  /// y = finish(present * row + past * memory). Dense has no past.
+  struct Plan {
+    Kind kind;
+    Activation activation;
+    std::size_t units;
+    MatrixView present, past;
+    std::size_t memory, armed;  // where in a state's block
   };
-  using Plan = std::variant<LstmPlan, DenseView>;
   class Builder;
 
   Network() = default;
   void scale(const double* features, float* x) const noexcept;
+  void multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,
+                float* z, float* block) const noexcept;
+  void finish(const Plan& plan, const float* zx, const float* zh, const float* x, float* memory,
+              float* y) const noexcept;
   const float* forward(NetworkState& state, std::size_t rows) const noexcept;
-  void forward(const LstmPlan& plan, NetworkState& state, const float* x, std::size_t rows,
+  void forward(const Plan& plan, NetworkState& state, const float* x, std::size_t rows,
                float* y) const noexcept;
   void read_out(const float* y, float* out) const noexcept;
 
@@ -111,11 +101,12 @@ class Network {
   const Kernels* kernels_ = nullptr;
   std::vector<double> mean_, inverse_scale_, move_ticks_;
   double clip_ = 0, shrink_ = 1;
-  AlignedFloats weights_;
+  LockedBlock weights_;
   std::vector<Plan> plans_;
-  // A state's block: memory, armed products, two buffers of kBatchRows rows, sums of the gates.
-  std::size_t memory_floats_ = 0, rows_at_[2] = {0, 0}, z_at_ = 0, state_floats_ = 0;
-  std::size_t row_floats_ = 0;
+  // A state's block: memory, armed products, two buffers of kBatchRows rows, sums of the new rows,
+  // rows in 8 bits and their scales.
+  std::size_t memory_floats_ = 0, rows_at_[2] = {0, 0}, z_at_ = 0, q_at_ = 0, state_floats_ = 0;
+  std::size_t row_floats_ = 0, widest_z_ = 0, q_bytes_ = 0;
 };
 
 }  // namespace hft

@@ -18,9 +18,52 @@ std::vector<float> weights(std::uint64_t stream, std::size_t n, double scale) {
   return w;
 }
 
-LstmLayer lstm(std::uint64_t stream, std::size_t inputs, std::size_t units) {
-  return {inputs, units, weights(stream, inputs * 4 * units, 0.4),
-          weights(stream + 1, units * 4 * units, 0.4), weights(stream + 2, 4 * units, 0.4)};
+LstmLayer lstm(std::uint64_t stream, std::size_t inputs, std::size_t units,
+               Precision precision = Precision::F32) {
+  return {inputs,
+          units,
+          weights(stream, inputs * 4 * units, 0.4),
+          weights(stream + 1, units * 4 * units, 0.4),
+          weights(stream + 2, 4 * units, 0.4),
+          precision};
+}
+
+GruLayer gru(std::uint64_t stream, std::size_t inputs, std::size_t units,
+             Precision precision = Precision::F32) {
+  return {inputs,
+          units,
+          weights(stream, inputs * 3 * units, 0.4),
+          weights(stream + 1, units * 3 * units, 0.4),
+          weights(stream + 2, 6 * units, 0.4),
+          precision};
+}
+
+ConvLayer conv(std::uint64_t stream, std::size_t inputs, std::size_t units, std::size_t width,
+               Precision precision = Precision::F32) {
+  return {inputs,
+          units,
+          width,
+          weights(stream, width * inputs * units, 0.4),
+          weights(stream + 1, units, 0.4),
+          Activation::TANH,
+          precision};
+}
+
+DenseLayer dense(std::uint64_t stream, std::size_t inputs, std::size_t units,
+                 Activation activation, Precision precision = Precision::F32) {
+  return {inputs,     units,    weights(stream, inputs * units, 0.5), weights(stream + 1, units, 0.5),
+          activation, precision};
+}
+
+/// Every kind of layer, at sizes that fill no panel and no quad.
+std::shared_ptr<const Network> all_kinds(Isa isa, Precision precision) {
+  const Scaler scaler{std::vector<double>(5, 0.5), std::vector<double>(5, 2.0), 4.0};
+  return Network::build(scaler,
+                        {dense(1, 5, 19, Activation::SIGMOID, precision),
+                         conv(3, 19, 33, 4, precision), gru(5, 33, 70, precision),
+                         lstm(8, 70, 21, precision), conv(11, 21, 18, 1, precision),
+                         dense(13, 18, 3, Activation::SOFTMAX, precision)},
+                        {{-2.0, 0.0, 2.5}, 0.5}, isa);
 }
 
 std::shared_ptr<const Network> two_layers(Isa isa) {
@@ -92,12 +135,13 @@ TEST_CASE("an LSTM is what its definition says") {
 TEST_CASE("step, armed step and batch give the same bits") {
   for (const Isa isa : {Isa::PORTABLE, Isa::AVX2, Isa::AVX512}) {
     if (isa > best_isa()) continue;
-    const auto network = two_layers(isa);
-    for (const std::size_t n : {1U, 4U, 16U, 17U, 67U}) {
-      const auto step = bits(*network, n, Way::STEP);
-      CHECK(step == bits(*network, n, Way::BATCH));
-      CHECK(step == bits(*network, n, Way::ARMED));
-    }
+    for (const auto& network : {two_layers(isa), all_kinds(isa, Precision::F32),
+                                all_kinds(isa, Precision::I8)})
+      for (const std::size_t n : {1U, 4U, 16U, 17U, 67U}) {
+        const auto step = bits(*network, n, Way::STEP);
+        CHECK(step == bits(*network, n, Way::BATCH));
+        CHECK(step == bits(*network, n, Way::ARMED));
+      }
   }
 }
 
@@ -105,6 +149,9 @@ TEST_CASE("AVX-512 and AVX2 give the same bits") {
   if (best_isa() != Isa::AVX512) return;
   CHECK(bits(*two_layers(Isa::AVX512), 500, Way::STEP) ==
         bits(*two_layers(Isa::AVX2), 500, Way::STEP));
+  for (const Precision precision : {Precision::F32, Precision::I8})
+    CHECK(bits(*all_kinds(Isa::AVX512, precision), 500, Way::STEP) ==
+          bits(*all_kinds(Isa::AVX2, precision), 500, Way::STEP));
 }
 
 TEST_CASE("outputs are probabilities, then the forecast and the confidence") {
