@@ -28,11 +28,11 @@ constexpr std::size_t quads(std::size_t inputs) noexcept { return (inputs + kQua
 /// Units that only fill a panel have zero weights.
 struct MatrixView {
   std::size_t inputs = 0, panels = 0, gates = 1;
-  const float* weights = nullptr;        ///< [panels][inputs][gates][16]; null: 8 bits
-  const std::int8_t* bytes = nullptr;    ///< [panels][quads][gates][16][4], within +-127
-  const float* scales = nullptr;         ///< [panels][gates][16]: weight = scale * byte
-  const std::int32_t* offsets = nullptr; ///< [panels][gates][16]: -128 * sum of a column's bytes
-  const float* bias = nullptr;           ///< [panels][gates][16], or null for none
+  const float* weights = nullptr;         ///< [panels][inputs][gates][16]; null: 8 bits
+  const std::int8_t* bytes = nullptr;     ///< [panels][quads][gates][16][4], within +-127
+  const float* scales = nullptr;          ///< [panels][gates][16]: weight = scale * byte
+  const std::int32_t* offsets = nullptr;  ///< [panels][gates][16]: -128 * sum of a column's bytes
+  const float* bias = nullptr;            ///< [panels][gates][16], or null for none
 
   std::size_t columns() const noexcept { return panels * gates * kPanel; }
 };
@@ -64,7 +64,8 @@ Isa best_isa() noexcept;
 Isa default_isa();
 std::string_view isa_name(Isa isa) noexcept;
 Isa isa_of(std::string_view name);  ///< throws ConfigError
-/// Throws ConfigError where the CPU lacks the set. An AVX-512 without VNNI multiplies bytes by AVX2.
+/// Throws ConfigError where the CPU lacks the set. An AVX-512 without VNNI multiplies bytes by
+/// AVX2.
 const Kernels& kernels(Isa isa);
 
 extern const Kernels kKernelsPortable, kKernelsAvx2, kKernelsAvx512, kKernelsVnni;

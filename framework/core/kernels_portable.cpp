@@ -34,9 +34,7 @@ struct Q4 : V4 {
   using Quad = const std::int8_t*;
   static constexpr std::size_t batch_rows8 = 1;
   static T absolute(T a) { return a < 0.0f ? -a : a; }
-  static float largest_of(T a) {
-    return std::max(std::max(a[0], a[1]), std::max(a[2], a[3]));
-  }
+  static float largest_of(T a) { return std::max(std::max(a[0], a[1]), std::max(a[2], a[3])); }
   static void store_bytes(std::int8_t* p, T a) {
     const T magic = set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to a whole number
     const T whole = (a + magic) - magic;

@@ -43,8 +43,7 @@ void Network::batch(NetworkState& state, const double* rows, std::size_t n,
 void Network::arm(NetworkState& state) const noexcept {
   float* block = state.block_.get();
   for (const Plan& plan : plans_)
-    if (plan.past.inputs)
-      multiply(plan.past, block + plan.memory, 0, 1, block + plan.armed, block);
+    if (plan.past.inputs) multiply(plan.past, block + plan.memory, 0, 1, block + plan.armed, block);
   state.armed_ = true;
 }
 

@@ -6,8 +6,9 @@
 /// so a replay may compute ahead in batches what a live run computes row by row. Every layer sums
 /// apart what the new row brings and what memory does: `arm` has the second part ready beforehand.
 ///
-/// Fast: weights in one block, streamed once a step and locked in memory. Slow: a step whose weights
-/// other work has pushed out of L2 costs several times as much (tests/bench/lstm.py prints both).
+/// Fast: weights in one block, streamed once a step and locked in memory. Slow: a step whose
+/// weights other work has pushed out of L2 costs several times as much (tests/bench/lstm.py prints
+/// both).
 #pragma once
 #include <memory>
 #include <new>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include "network.hpp"
@@ -106,8 +107,12 @@ class Network::Builder {
             {past, l.units, 1, l.kernel.data(), nullptr}};
   }
   static Parts parts_of(const DenseLayer& l) {
-    return {Kind::DENSE, l.activation, l.precision, 0,
-            {l.inputs, l.units, 1, l.kernel.data(), l.bias.data()}, {}};
+    return {Kind::DENSE,
+            l.activation,
+            l.precision,
+            0,
+            {l.inputs, l.units, 1, l.kernel.data(), l.bias.data()},
+            {}};
   }
 
   void check_width(std::size_t inputs, std::size_t units) {
@@ -230,9 +235,13 @@ class Network::Builder {
     float largest = 0.0f;
     for (std::size_t k = 0; k < m.inputs; ++k)
       largest = std::max(largest, std::fabs(m.at(k, gate, unit)));
-    require(largest <= kLargest8, where,
-            "column " + std::to_string(gate * m.units + unit) + " has a weight of " +
-                std::to_string(largest) + "; 8 bits take up to 1e30");
+    if (largest > kLargest8) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%g", static_cast<double>(largest));
+      require(false, where,
+              "column " + std::to_string(gate * m.units + unit) + " has a weight of " + text +
+                  "; 8 bits take up to 1e30");
+    }
     const float scale = largest / 127.0f;
     return scale >= FLT_MIN ? scale : 0.0f;
   }
@@ -243,8 +252,8 @@ class Network::Builder {
       plan.armed = at;
       if (plan.past.inputs) at += plan.past.columns();
       network_.widest_z_ = std::max(network_.widest_z_, plan.present.columns());
-      network_.q_bytes_ = std::max({network_.q_bytes_, whole_lines(plan.present.inputs),
-                                    whole_lines(plan.past.inputs)});
+      network_.q_bytes_ = std::max(
+          {network_.q_bytes_, whole_lines(plan.present.inputs), whole_lines(plan.past.inputs)});
     }
     for (std::size_t& rows_at : network_.rows_at_) {
       rows_at = at;
@@ -252,8 +261,7 @@ class Network::Builder {
     }
     network_.z_at_ = at;
     network_.q_at_ = at + kBatchRows * network_.widest_z_;
-    network_.state_floats_ =
-        network_.q_at_ + kBatchRows * (1 + network_.q_bytes_ / sizeof(float));
+    network_.state_floats_ = network_.q_at_ + kBatchRows * (1 + network_.q_bytes_ / sizeof(float));
   }
 
   Network& network_;

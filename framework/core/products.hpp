@@ -71,8 +71,7 @@ inline void gate_products(const MatrixView& m, const float* x, std::size_t x_str
       gate_blocks<V, Gates, V::step_panels, kStep, 1>(m, p, x + row * x_stride, x_stride,
                                                       z + row * m.columns());
     for (; p < m.panels; ++p)
-      gate_blocks<V, Gates, 1, kStep, 1>(m, p, x + row * x_stride, x_stride,
-                                         z + row * m.columns());
+      gate_blocks<V, Gates, 1, kStep, 1>(m, p, x + row * x_stride, x_stride, z + row * m.columns());
   }
 }
 

@@ -49,8 +49,7 @@ inline void block8(const MatrixView& m, std::size_t column, const std::int8_t* w
     HFT_UNROLL
     for (std::size_t p = 0; p < Panels; ++p) HFT_UNROLL
     for (std::size_t r = 0; r < Regs; ++r) {
-      const auto weight =
-          Q::bytes(w + p * panel_bytes + (k * kColumns + r * Q::width) * kQuad);
+      const auto weight = Q::bytes(w + p * panel_bytes + (k * kColumns + r * Q::width) * kQuad);
       HFT_UNROLL
       for (std::size_t row = 0; row < Rows; ++row)
         sum[row][p][r] = Q::dot(sum[row][p][r], x[row], weight);

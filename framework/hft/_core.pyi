@@ -130,12 +130,39 @@ class DenseLayer:
     @property
     def units(self) -> int: ...
 
-def lstm_layer(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], recurrent: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> LstmLayer:
+class GruLayer:
+    @property
+    def inputs(self) -> int: ...
+
+    @property
+    def units(self) -> int: ...
+
+class ConvLayer:
+    @property
+    def inputs(self) -> int: ...
+
+    @property
+    def units(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+def lstm_layer(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], recurrent: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], precision: str = 'float32') -> LstmLayer:
     """
     Weights as Keras holds them: (inputs, 4 u), (u, 4 u), (4 u), gates i, f, c, o.
     """
 
-def dense_layer(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], activation: str = 'linear') -> DenseLayer: ...
+def gru_layer(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], recurrent: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], precision: str = 'float32') -> GruLayer:
+    """
+    Keras' GRU, reset_after=True: (inputs, 3 u), (u, 3 u), (2, 3 u), gates z, r, h.
+    """
+
+def conv_layer(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], activation: str = 'linear', precision: str = 'float32') -> ConvLayer:
+    """
+    Keras' Conv1D, padding='causal': (width, inputs, u), (u); remembers width - 1 rows.
+    """
+
+def dense_layer(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], activation: str = 'linear', precision: str = 'float32') -> DenseLayer: ...
 
 class Network:
     """An immutable network; each stream has its own memory."""
@@ -150,12 +177,24 @@ class Network:
     def parameters(self) -> int: ...
 
     @property
+    def weight_bytes(self) -> int: ...
+
+    @property
+    def why_unlocked(self) -> str:
+        """
+        Why its weights may be paged out; empty when they are locked in memory.
+        """
+
+    def touch(self) -> None:
+        """Reads every weight, so that they stay in cache."""
+
+    @property
     def isa(self) -> str:
         """
         Instruction set it runs on; results are the same bits on avx512 and avx2.
         """
 
-def build_network(mean: Sequence[float], scale: Sequence[float], clip: float, layers: Sequence[LstmLayer | DenseLayer], move_ticks: Sequence[float] = [], shrink: float = 1.0, isa: str = '') -> Network: ...
+def build_network(mean: Sequence[float], scale: Sequence[float], clip: float, layers: Sequence[LstmLayer | GruLayer | ConvLayer | DenseLayer], move_ticks: Sequence[float] = [], shrink: float = 1.0, isa: str = '') -> Network: ...
 
 class NetworkStream:
     """A network running over one stream of rows."""
@@ -170,6 +209,23 @@ class NetworkStream:
     def steps(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], armed: bool = False) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]: ...
 
     def arm(self) -> None: ...
+
+    def reset(self) -> None: ...
+
+class NetworkWindow:
+    """A network over exactly the last `rows` rows, from nothing each time."""
+
+    def __init__(self, network: Network, rows: int) -> None: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def steps(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+        """
+        (n, inputs) float64 -> (n, outputs) float32; the window carries on to the next call.
+        """
+
+    def settle(self) -> None: ...
 
     def reset(self) -> None: ...
 

@@ -1,9 +1,9 @@
-"""How long a step of the native LSTM takes, beside what this machine's arithmetic and cache allow.
+"""How long a step of the native networks takes, beside what arithmetic and cache allow.
 
-    python tests/bench/lstm.py            # needs a C++20 compiler
+    python tests/bench/lstm.py            # needs a C++20 compiler; pin it: taskset -c 1
 
 The floor is the larger of two measured times: the step's multiply-adds with everything in
-registers, and one reading of its weights (213 KB, more than L1 holds) from L2.
+registers, and one reading of its weights from where they lie between steps. Gates are not in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def build(folder: Path) -> Path:
     binary = folder / "lstm"
     sources = [
         Path(__file__).with_suffix(".cpp"),
-        CORE / "network.cpp",
+        *(CORE / f"{name}.cpp" for name in ("network", "network_build", "window", "locked_block")),
         *CORE.glob("kernels_*.cpp"),
     ]
     compiler = os.environ.get("CXX", "c++")
@@ -32,34 +32,31 @@ def build(folder: Path) -> Path:
     return binary
 
 
-def measure() -> dict[str, dict[str, tuple[float, float]]]:
-    """{set: {what: (p50, p99)}} in ns."""
+def measure() -> dict[tuple[str, ...], dict[str, tuple[float, ...]]]:
+    """{(set, shape, precision): {what: (p50, p99, p999)}} in ns."""
     with tempfile.TemporaryDirectory() as folder:
         binary = build(Path(folder))
         text = subprocess.run([str(binary)], check=True, capture_output=True, text=True).stdout
-    found: dict[str, dict[str, tuple[float, float]]] = {}
+    found: dict[tuple[str, ...], dict[str, tuple[float, ...]]] = {}
     for line in text.splitlines():
-        isa, what, p50, p99 = line.split()
-        found.setdefault(isa, {})[what] = (float(p50), float(p99))
+        *case, what, p50, p99, p999 = line.split()
+        found.setdefault(tuple(case), {})[what] = (float(p50), float(p99), float(p999))
     return found
 
 
 def main() -> None:
-    found = measure()
-    read_ns = found.pop("any", {}).get("floor_read", (0.0, 0.0))[0]
-    print(f"LSTM 64x2, 16 inputs, dense 3; ns, p50 / p99; {cpu()}")
-    for isa, times in found.items():
-        fma_ns = times.pop("floor_fma", (0.0, 0.0))[0]
-        print(f"\n{isa}")
-        for what, (p50, p99) in times.items():
-            print(f"  {what:16} {p50:8.0f} / {p99:.0f}")
-        if fma_ns:
-            floor = max(fma_ns, read_ns)
-            share = floor / times["step"][0]
+    print(f"ns, p50 / p99 / p99.9, the clock's own time included; {cpu()}")
+    for case, times in measure().items():
+        products, read, _ = times.pop("floor", (0.0, 0.0, 0.0))
+        print(f"\n{' '.join(case)}")
+        for what, (p50, p99, p999) in times.items():
+            print(f"  {what:16} {p50:8.0f} / {p99:.0f} / {p999:.0f}")
+        if products:
+            floor = max(products, read)
             print(
-                f"  floor            {floor:8.0f}   (products {fma_ns:.0f}, reading {read_ns:.0f})"
+                f"  floor            {floor:8.0f}   (products {products:.0f}, reading {read:.0f})"
             )
-            print(f"  step reaches     {share:8.0%} of it")
+            print(f"  step reaches     {floor / times['step'][0]:8.0%} of it")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 #include "network.hpp"
 #include "rng.hpp"
+#include "window.hpp"
 
 using namespace hft;
 
@@ -49,21 +50,22 @@ ConvLayer conv(std::uint64_t stream, std::size_t inputs, std::size_t units, std:
           precision};
 }
 
-DenseLayer dense(std::uint64_t stream, std::size_t inputs, std::size_t units,
-                 Activation activation, Precision precision = Precision::F32) {
-  return {inputs,     units,    weights(stream, inputs * units, 0.5), weights(stream + 1, units, 0.5),
-          activation, precision};
+DenseLayer dense(std::uint64_t stream, std::size_t inputs, std::size_t units, Activation activation,
+                 Precision precision = Precision::F32) {
+  return {
+      inputs,     units,    weights(stream, inputs * units, 0.5), weights(stream + 1, units, 0.5),
+      activation, precision};
 }
 
 /// Every kind of layer, at sizes that fill no panel and no quad.
 std::shared_ptr<const Network> all_kinds(Isa isa, Precision precision) {
   const Scaler scaler{std::vector<double>(5, 0.5), std::vector<double>(5, 2.0), 4.0};
-  return Network::build(scaler,
-                        {dense(1, 5, 19, Activation::SIGMOID, precision),
-                         conv(3, 19, 33, 4, precision), gru(5, 33, 70, precision),
-                         lstm(8, 70, 21, precision), conv(11, 21, 18, 1, precision),
-                         dense(13, 18, 3, Activation::SOFTMAX, precision)},
-                        {{-2.0, 0.0, 2.5}, 0.5}, isa);
+  return Network::build(
+      scaler,
+      {dense(1, 5, 19, Activation::SIGMOID, precision), conv(3, 19, 33, 4, precision),
+       gru(5, 33, 70, precision), lstm(8, 70, 21, precision), conv(11, 21, 18, 1, precision),
+       dense(13, 18, 3, Activation::SOFTMAX, precision)},
+      {{-2.0, 0.0, 2.5}, 0.5}, isa);
 }
 
 std::shared_ptr<const Network> two_layers(Isa isa) {
@@ -135,8 +137,8 @@ TEST_CASE("an LSTM is what its definition says") {
 TEST_CASE("step, armed step and batch give the same bits") {
   for (const Isa isa : {Isa::PORTABLE, Isa::AVX2, Isa::AVX512}) {
     if (isa > best_isa()) continue;
-    for (const auto& network : {two_layers(isa), all_kinds(isa, Precision::F32),
-                                all_kinds(isa, Precision::I8)})
+    for (const auto& network :
+         {two_layers(isa), all_kinds(isa, Precision::F32), all_kinds(isa, Precision::I8)})
       for (const std::size_t n : {1U, 4U, 16U, 17U, 67U}) {
         const auto step = bits(*network, n, Way::STEP);
         CHECK(step == bits(*network, n, Way::BATCH));
@@ -152,6 +154,41 @@ TEST_CASE("AVX-512 and AVX2 give the same bits") {
   for (const Precision precision : {Precision::F32, Precision::I8})
     CHECK(bits(*all_kinds(Isa::AVX512, precision), 500, Way::STEP) ==
           bits(*all_kinds(Isa::AVX2, precision), 500, Way::STEP));
+}
+
+TEST_CASE("a window is a fresh pass over its rows, to the bit") {
+  const std::size_t count = 40;
+  const std::vector<double> x = rows(count);
+  for (const Isa isa : {Isa::PORTABLE, Isa::AVX2, Isa::AVX512}) {
+    if (isa > best_isa()) continue;
+    for (const Precision precision : {Precision::F32, Precision::I8})
+      for (const std::size_t length : {1U, 2U, 7U, 19U}) {
+        const auto network = all_kinds(isa, precision);
+        WindowState window(network, length);
+        for (std::size_t i = 0; i < count; ++i) {
+          float found[5], wanted[5];
+          window.step(&x[i * 5], found);
+          if (i % 3) window.settle();
+          NetworkState fresh = network->state();
+          for (std::size_t k = i + 1 < length ? 0 : i + 1 - length; k <= i; ++k)
+            network->step(fresh, &x[k * 5], wanted);
+          CHECK(std::memcmp(found, wanted, sizeof found) == 0);
+        }
+      }
+  }
+}
+
+TEST_CASE("a window that is reset forgets its rows") {
+  const auto network = all_kinds(best_isa(), Precision::F32);
+  WindowState window(network, 4);
+  const std::vector<double> x = rows(9);
+  float first[5], again[5];
+  window.step(x.data(), first);
+  for (std::size_t i = 1; i < 9; ++i) window.step(&x[i * 5], again);
+  window.reset();
+  window.step(x.data(), again);
+  CHECK(std::memcmp(first, again, sizeof first) == 0);
+  CHECK_THROWS_AS(WindowState(network, 0), std::invalid_argument);
 }
 
 TEST_CASE("outputs are probabilities, then the forecast and the confidence") {
@@ -179,4 +216,10 @@ TEST_CASE("what does not fit is refused") {
   LstmLayer broken = lstm(1, 2, 4);
   broken.bias[3] = std::nanf("");
   CHECK_THROWS_AS(Network::build(scaler, {broken}), std::invalid_argument);
+  CHECK_THROWS_AS(Network::build(scaler, {conv(1, 2, 4, 0)}), std::invalid_argument);
+  GruLayer huge = gru(1, 2, 4, Precision::I8);
+  huge.recurrent[7] = 2e30f;
+  CHECK_THROWS_AS(Network::build(scaler, {huge}), std::invalid_argument);
+  huge.precision = Precision::F32;
+  CHECK_NOTHROW(Network::build(scaler, {huge}));
 }

@@ -28,28 +28,63 @@ ACTIVATIONS = {
 }
 
 
-def lstm_row(x: Array, h: Array, c: Array, layer: dict[str, Array]) -> tuple[Array, Array]:
-    z = x @ layer["kernel"] + h @ layer["recurrent"] + layer["bias"]
+def product(x: Array, kernel: Array, layer: dict[str, Any]) -> Array:
+    """x @ kernel; both in 8 bits first where the layer's `precision` is int8."""
+    if layer.get("precision") != "int8" or not kernel.size:
+        return x @ kernel
+    scale = np.abs(kernel).max(axis=0) / np.float32(127)
+    steps = np.rint(kernel / np.where(scale > 0, scale, 1))
+    top = np.abs(x).max()
+    return (np.rint(x * (127 / top if top else 0.0)) @ steps) * scale * top / 127
+
+
+def lstm_row(x: Array, memory: list[Array], layer: dict[str, Any]) -> Array:
+    h, c = memory
+    z = product(x, layer["kernel"], layer) + product(h, layer["recurrent"], layer) + layer["bias"]
     i, f, g, o = np.split(z, 4)
     c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(c), c
+    memory[:] = [sigmoid(o) * np.tanh(c), c]
+    return memory[0]
+
+
+def gru_row(x: Array, memory: list[Array], layer: dict[str, Any]) -> Array:
+    h = memory[0]
+    xz, xr, xh = np.split(product(x, layer["kernel"], layer) + layer["bias"][0], 3)
+    hz, hr, hh = np.split(product(h, layer["recurrent"], layer) + layer["bias"][1], 3)
+    z, r = sigmoid(xz + hz), sigmoid(xr + hr)
+    memory[0] = z * h + (1 - z) * np.tanh(xh + r * hh)
+    return memory[0]
+
+
+def conv_row(x: Array, memory: list[Array], layer: dict[str, Any]) -> Array:
+    kernel = layer["kernel"]
+    past = kernel[:-1].reshape(-1, kernel.shape[2])
+    z = product(x, kernel[-1], layer) + product(memory[0], past, layer) + layer["bias"]
+    memory[0] = np.concatenate([memory[0], x])[len(x) :]
+    return ACTIVATIONS[layer["activation"]](z)
+
+
+def dense_row(x: Array, memory: list[Array], layer: dict[str, Any]) -> Array:
+    return ACTIVATIONS[layer["activation"]](product(x, layer["kernel"], layer) + layer["bias"])
+
+
+def memory_of(layer: dict[str, Any]) -> list[Array]:
+    if layer["kind"] == "conv":
+        width, inputs, _ = layer["kernel"].shape
+        return [np.zeros((width - 1) * inputs)]
+    return [np.zeros(len(layer["recurrent"]))] * 2 if "recurrent" in layer else []
+
+
+ROWS = {"lstm": lstm_row, "gru": gru_row, "conv": conv_row, "dense": dense_row}
 
 
 def run(layers: list[dict[str, Any]], rows: Array) -> Array:
     """Outputs of `layers` (kind, weights, activation) over (n, inputs) scaled rows."""
-    memory = {
-        k: (np.zeros(len(layer["recurrent"])),) * 2
-        for k, layer in enumerate(layers)
-        if layer["kind"] == "lstm"
-    }
+    memory = [memory_of(layer) for layer in layers]
     outputs = []
     for x in rows.astype(np.float64):
-        for k, layer in enumerate(layers):
-            if layer["kind"] == "lstm":
-                memory[k] = lstm_row(x, *memory[k], layer)
-                x = memory[k][0]
-            else:
-                x = ACTIVATIONS[layer["activation"]](x @ layer["kernel"] + layer["bias"])
+        for layer, kept in zip(layers, memory, strict=True):
+            x = ROWS[layer["kind"]](x, kept, layer)
         outputs.append(x)
     return np.array(outputs)
 
@@ -60,6 +95,26 @@ def random_lstm(rng: np.random.Generator, inputs: int, units: int) -> dict[str, 
         "kernel": weights(rng, inputs, 4 * units),
         "recurrent": weights(rng, units, 4 * units),
         "bias": weights(rng, 4 * units),
+    }
+
+
+def random_gru(rng: np.random.Generator, inputs: int, units: int) -> dict[str, Any]:
+    return {
+        "kind": "gru",
+        "kernel": weights(rng, inputs, 3 * units),
+        "recurrent": weights(rng, units, 3 * units),
+        "bias": weights(rng, 2, 3 * units),
+    }
+
+
+def random_conv(
+    rng: np.random.Generator, inputs: int, units: int, width: int, activation: str
+) -> dict[str, Any]:
+    return {
+        "kind": "conv",
+        "kernel": weights(rng, width * inputs, units).reshape(width, inputs, units),
+        "bias": weights(rng, units),
+        "activation": activation,
     }
 
 

@@ -1,6 +1,10 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-from numpy_lstm import random_dense, random_lstm, run
+from numpy_lstm import random_conv, random_dense, random_gru, random_lstm, run
 
 from hft import _core
 from hft.errors import ConfigError
@@ -13,9 +17,19 @@ def has(isa):
 
 
 def core_layer(layer):
-    if layer["kind"] == "lstm":
-        return _core.lstm_layer(layer["kernel"], layer["recurrent"], layer["bias"])
-    return _core.dense_layer(layer["kernel"], layer["bias"], layer["activation"])
+    parts = {k: v for k, v in layer.items() if k != "kind"}
+    return getattr(_core, f"{layer['kind']}_layer")(**parts)
+
+
+def in_8_bits(layers):
+    return [{**layer, "precision": "int8"} for layer in layers]
+
+
+def network_of(layers, isa="", **options):
+    inputs = layers[0]["kernel"].shape[-2]
+    return _core.build_network(
+        [0.0] * inputs, [1.0] * inputs, 10.0, [core_layer(x) for x in layers], isa=isa, **options
+    )
 
 
 def stream(layers, inputs, isa="", **options):
@@ -45,6 +59,18 @@ def shapes():
             random_dense(rng, 19, 21, "softmax"),
         ],
         "sigmoid": [random_dense(rng, 3, 100, "sigmoid")],
+        "gru 64x2": [
+            random_gru(rng, 16, 64),
+            random_gru(rng, 64, 64),
+            random_dense(rng, 64, 3, "softmax"),
+        ],
+        "convolutions, then a gru": [
+            random_conv(rng, 7, 19, 5, "relu"),
+            random_conv(rng, 19, 33, 2, "tanh"),
+            random_gru(rng, 33, 21),
+            random_dense(rng, 21, 3, "softmax"),
+        ],
+        "pointwise convolution": [random_conv(rng, 5, 3, 1, "sigmoid")],
     }  # fmt: skip
 
 
@@ -52,7 +78,7 @@ SHAPES = shapes()
 
 
 def rows_for(layers, n=70):
-    inputs = len(layers[0]["kernel"])
+    inputs = layers[0]["kernel"].shape[-2]
     return np.random.default_rng(1).standard_normal((n, inputs)) * 2.0
 
 
@@ -69,10 +95,37 @@ def test_equals_the_numpy_oracle(shape, isa):
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_step_batch_and_armed_step_give_the_same_bits(shape, isa):
+def test_8_bits_equal_the_numpy_oracle_in_8_bits(shape, isa):
     if not has(isa):
         pytest.skip(f"this CPU has no {isa}")
+    layers = in_8_bits(SHAPES[shape])
+    rows = rows_for(layers)
+    ours, oracle = stream(layers, rows.shape[1], isa).batch(rows), run(layers, rows)
+    # A value halfway between two steps may round either way: in few, and by one step.
+    assert np.abs(ours - oracle).max() < 2e-2
+    assert np.median(np.abs(ours - oracle)) < 1e-3
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_8_bits_stay_close_to_float(shape):
     layers = SHAPES[shape]
+    rows = rows_for(layers, 300)
+    exact = stream(layers, rows.shape[1]).batch(rows)
+    ours = stream(in_8_bits(layers), rows.shape[1]).batch(rows)
+    assert np.abs(ours - exact).max() < 0.05 * max(1.0, np.abs(exact).max())
+
+
+def precise(layers, precision):
+    return in_8_bits(layers) if precision == "int8" else layers
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_step_batch_and_armed_step_give_the_same_bits(shape, isa, precision):
+    if not has(isa):
+        pytest.skip(f"this CPU has no {isa}")
+    layers = precise(SHAPES[shape], precision)
     rows = rows_for(layers, 101)
     batch = stream(layers, rows.shape[1], isa).batch(rows)
     assert batch.tobytes() == stream(layers, rows.shape[1], isa).steps(rows).tobytes()
@@ -85,12 +138,51 @@ def test_step_batch_and_armed_step_give_the_same_bits(shape, isa):
 
 
 @pytest.mark.skipif(not has("avx512"), reason="this CPU has no avx512")
+@pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_avx512_and_avx2_give_the_same_bits(shape):
-    layers = SHAPES[shape]
+def test_avx512_and_avx2_give_the_same_bits(shape, precision):
+    layers = precise(SHAPES[shape], precision)
     rows = rows_for(layers, 2_000)
     wide = stream(layers, rows.shape[1], "avx512").batch(rows)
     assert wide.tobytes() == stream(layers, rows.shape[1], "avx2").batch(rows).tobytes()
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_window_is_a_fresh_pass_over_its_rows_to_the_bit(shape, precision):
+    layers = precise(SHAPES[shape], precision)
+    network = network_of(layers)
+    rows = rows_for(layers, 60)
+    for length in (1, 2, 20, 21):
+        window = _core.NetworkWindow(network, length)
+        ours = np.concatenate([window.steps(rows[:7]), window.steps(rows[7:])])
+        fresh = [
+            _core.NetworkStream(network).batch(rows[max(0, i + 1 - length) : i + 1])[-1]
+            for i in range(len(rows))
+        ]
+        assert ours.tobytes() == np.array(fresh).tobytes()
+
+
+def test_weights_are_locked_in_memory_or_say_why_not():
+    network = network_of(SHAPES["lstm 64x2"])
+    assert network.weight_bytes >= 4 * network.parameters
+    network.touch()
+    small = network_of(in_8_bits(SHAPES["lstm 64x2"]))
+    assert small.weight_bytes < 0.3 * network.weight_bytes
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0));"
+        "from hft import _core; import numpy as np;"
+        "layer = _core.dense_layer(np.ones((2, 2), np.float32), np.ones(2, np.float32));"
+        "print(_core.build_network([0.0] * 2, [1.0] * 2, 1.0, [layer]).why_unlocked)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "may be paged out" in said.stdout or has_right_to_lock()
+
+
+def has_right_to_lock():
+    status = Path("/proc/self/status").read_text()
+    effective = next(x for x in status.splitlines() if x.startswith("CapEff")).split()[1]
+    return bool(int(effective, 16) >> 14 & 1)  # CAP_IPC_LOCK
 
 
 def test_extreme_inputs_stay_finite_and_saturate():
@@ -139,6 +231,22 @@ def test_shapes_that_do_not_fit_are_named():
         stream([lstm], 4, move_ticks=[1.0, 2.0])
     with pytest.raises(ConfigError, match="no activation 'swish'"):
         stream([{**head, "activation": "swish"}], 9)
+    with pytest.raises(ConfigError, match="no precision 'int4'"):
+        stream([{**head, "precision": "int4"}], 9)
+    gru, conv = random_gru(rng, 4, 8), random_conv(rng, 4, 8, 3, "relu")
+    with pytest.raises(ConfigError, match="layer 1 bias: has 24 values, must have 48"):
+        stream([{**gru, "bias": gru["bias"][:1]}], 4)
+    with pytest.raises(ConfigError, match="layer 1 bias: has 7 values, must have 8"):
+        stream([{**conv, "bias": conv["bias"][:7]}], 4)
+    with pytest.raises(ConfigError, match="has a width of 0 rows"):
+        stream([{**conv, "kernel": conv["kernel"][:0]}], 4)
+    gru["recurrent"][2, 9] = 1e31
+    with pytest.raises(
+        ConfigError, match="layer 1 recurrent kernel: column 9 has a weight of 1e\\+31"
+    ):
+        stream(in_8_bits([gru]), 4)
+    with pytest.raises(ConfigError, match="window: has 0 rows"):
+        _core.NetworkWindow(network_of([lstm]), 0)
     lstm["recurrent"][3, 2] = np.nan
     with pytest.raises(ConfigError, match="layer 1 recurrent kernel: value 98 is not finite"):
         stream([lstm], 4)

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "../network.hpp"
+#include "../window.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,6 +20,7 @@ namespace {
 
 using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Cube = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 using Out = nb::ndarray<nb::numpy, float, nb::ndim<2>>;
@@ -36,13 +38,52 @@ Activation activation_of(const std::string& name) {
                               "'; there are linear, relu, tanh, sigmoid, softmax");
 }
 
-LstmLayer lstm_layer(const Matrix& kernel, const Matrix& recurrent, const Vector& bias) {
-  return {kernel.shape(0), recurrent.shape(0), values(kernel), values(recurrent), values(bias)};
+Precision precision_of(const std::string& name) {
+  if (name == "float32") return Precision::F32;
+  if (name == "int8") return Precision::I8;
+  throw std::invalid_argument("no precision '" + name + "'; there are float32, int8");
 }
 
-DenseLayer dense_layer(const Matrix& kernel, const Vector& bias, const std::string& activation) {
-  return {kernel.shape(0), kernel.shape(1), values(kernel), values(bias),
-          activation_of(activation)};
+LstmLayer lstm_layer(const Matrix& kernel, const Matrix& recurrent, const Vector& bias,
+                     const std::string& precision) {
+  return {kernel.shape(0),   recurrent.shape(0), values(kernel),
+          values(recurrent), values(bias),       precision_of(precision)};
+}
+
+GruLayer gru_layer(const Matrix& kernel, const Matrix& recurrent, const Matrix& bias,
+                   const std::string& precision) {
+  return {kernel.shape(0),   recurrent.shape(0), values(kernel),
+          values(recurrent), values(bias),       precision_of(precision)};
+}
+
+ConvLayer conv_layer(const Cube& kernel, const Vector& bias, const std::string& activation,
+                     const std::string& precision) {
+  return {kernel.shape(1), kernel.shape(2),           kernel.shape(0),        values(kernel),
+          values(bias),    activation_of(activation), precision_of(precision)};
+}
+
+DenseLayer dense_layer(const Matrix& kernel, const Vector& bias, const std::string& activation,
+                       const std::string& precision) {
+  return {kernel.shape(0), kernel.shape(1),           values(kernel),
+          values(bias),    activation_of(activation), precision_of(precision)};
+}
+
+void check_width(const Network& network, const Rows& rows) {
+  if (rows.shape(1) != network.inputs())
+    throw std::invalid_argument("rows have " + std::to_string(rows.shape(1)) +
+                                " columns, the network takes " + std::to_string(network.inputs()));
+}
+
+/// (n, outputs), filled by f(out) while other Python threads run.
+template <class F>
+Out filled(std::size_t n, std::size_t outputs, F&& f) {
+  auto* out = new float[n * outputs];
+  const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+  {
+    const nb::gil_scoped_release unlocked;
+    f(out);
+  }
+  return Out(out, {n, outputs}, owner);
 }
 
 /// A network and one stream's memory: what Python may step through.
@@ -52,14 +93,14 @@ class NetworkStream {
       : network_(std::move(network)), state_(network_->state()) {}
 
   Out batch(const Rows& rows) {
-    check_width(rows.shape(1));
-    return run(rows.shape(0),
-               [&](float* out) { network_->batch(state_, rows.data(), rows.shape(0), out); });
+    check_width(*network_, rows);
+    return filled(rows.shape(0), network_->outputs(),
+                  [&](float* out) { network_->batch(state_, rows.data(), rows.shape(0), out); });
   }
   /// Row by row instead: the same bits.
   Out steps(const Rows& rows, bool armed) {
-    check_width(rows.shape(1));
-    return run(rows.shape(0), [&](float* out) {
+    check_width(*network_, rows);
+    return filled(rows.shape(0), network_->outputs(), [&](float* out) {
       for (std::size_t i = 0; i < rows.shape(0); ++i) {
         if (armed) network_->arm(state_);
         network_->step(state_, rows.data() + i * rows.shape(1), out + i * network_->outputs());
@@ -70,25 +111,29 @@ class NetworkStream {
   void reset() { state_.reset(); }
 
  private:
-  void check_width(std::size_t columns) const {
-    if (columns != network_->inputs())
-      throw std::invalid_argument("rows have " + std::to_string(columns) +
-                                  " columns, the network takes " +
-                                  std::to_string(network_->inputs()));
-  }
-  template <class F>
-  Out run(std::size_t n, F&& f) {
-    auto* out = new float[n * network_->outputs()];
-    const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<float*>(p); });
-    {
-      const nb::gil_scoped_release unlocked;
-      f(out);
-    }
-    return Out(out, {n, network_->outputs()}, owner);
-  }
-
   std::shared_ptr<Network> network_;
   NetworkState state_;
+};
+
+class NetworkWindow {
+ public:
+  NetworkWindow(std::shared_ptr<Network> network, std::size_t rows)
+      : network_(std::move(network)), state_(network_, rows) {}
+
+  Out steps(const Rows& rows) {
+    check_width(*network_, rows);
+    return filled(rows.shape(0), network_->outputs(), [&](float* out) {
+      for (std::size_t i = 0; i < rows.shape(0); ++i)
+        state_.step(rows.data() + i * rows.shape(1), out + i * network_->outputs());
+    });
+  }
+  void settle() { state_.settle(); }
+  void reset() { state_.reset(); }
+  std::size_t rows() const { return state_.rows(); }
+
+ private:
+  std::shared_ptr<Network> network_;
+  WindowState state_;
 };
 
 std::shared_ptr<Network> build(std::vector<double> mean, std::vector<double> scale, double clip,
@@ -109,13 +154,30 @@ void init_network(nb::module_& m) {
   nb::class_<DenseLayer>(m, "DenseLayer")
       .def_ro("inputs", &DenseLayer::inputs)
       .def_ro("units", &DenseLayer::units);
-  m.def("lstm_layer", &lstm_layer, "kernel"_a, "recurrent"_a, "bias"_a,
+  nb::class_<GruLayer>(m, "GruLayer")
+      .def_ro("inputs", &GruLayer::inputs)
+      .def_ro("units", &GruLayer::units);
+  nb::class_<ConvLayer>(m, "ConvLayer")
+      .def_ro("inputs", &ConvLayer::inputs)
+      .def_ro("units", &ConvLayer::units)
+      .def_ro("width", &ConvLayer::width);
+  m.def("lstm_layer", &lstm_layer, "kernel"_a, "recurrent"_a, "bias"_a, "precision"_a = "float32",
         "Weights as Keras holds them: (inputs, 4 u), (u, 4 u), (4 u), gates i, f, c, o.");
-  m.def("dense_layer", &dense_layer, "kernel"_a, "bias"_a, "activation"_a = "linear");
+  m.def("gru_layer", &gru_layer, "kernel"_a, "recurrent"_a, "bias"_a, "precision"_a = "float32",
+        "Keras' GRU, reset_after=True: (inputs, 3 u), (u, 3 u), (2, 3 u), gates z, r, h.");
+  m.def("conv_layer", &conv_layer, "kernel"_a, "bias"_a, "activation"_a = "linear",
+        "precision"_a = "float32",
+        "Keras' Conv1D, padding='causal': (width, inputs, u), (u); remembers width - 1 rows.");
+  m.def("dense_layer", &dense_layer, "kernel"_a, "bias"_a, "activation"_a = "linear",
+        "precision"_a = "float32");
   nb::class_<Network>(m, "Network", "An immutable network; each stream has its own memory.")
       .def_prop_ro("inputs", &Network::inputs)
       .def_prop_ro("outputs", &Network::outputs)
       .def_prop_ro("parameters", &Network::parameters)
+      .def_prop_ro("weight_bytes", &Network::weight_bytes)
+      .def_prop_ro("why_unlocked", &Network::why_unlocked,
+                   "Why its weights may be paged out; empty when they are locked in memory.")
+      .def("touch", &Network::touch, "Reads every weight, so that they stay in cache.")
       .def_prop_ro(
           "isa", [](const Network& n) { return std::string(isa_name(n.isa())); },
           "Instruction set it runs on; results are the same bits on avx512 and avx2.");
@@ -128,6 +190,14 @@ void init_network(nb::module_& m) {
       .def("steps", &NetworkStream::steps, "rows"_a, "armed"_a = false)
       .def("arm", &NetworkStream::arm)
       .def("reset", &NetworkStream::reset);
+  nb::class_<NetworkWindow>(m, "NetworkWindow",
+                            "A network over exactly the last `rows` rows, from nothing each time.")
+      .def(nb::init<std::shared_ptr<Network>, std::size_t>(), "network"_a, "rows"_a)
+      .def_prop_ro("rows", &NetworkWindow::rows)
+      .def("steps", &NetworkWindow::steps, "rows"_a,
+           "(n, inputs) float64 -> (n, outputs) float32; the window carries on to the next call.")
+      .def("settle", &NetworkWindow::settle)
+      .def("reset", &NetworkWindow::reset);
   m.def("best_isa", [] { return std::string(isa_name(best_isa())); });
 }
 
