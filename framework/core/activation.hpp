@@ -1,9 +1,9 @@
-/// Exponential, activations and softmax, written once for any vector width.
+/// Exponentials, activations and softmax, written once for any vector width.
 ///
 /// A translation unit includes this after its `#pragma GCC target`, with a vector type V:
-/// `T, width, load, store, set1, fma, add, sub, mul, div, min, max, exponent` and the block shapes.
-/// Every operation is one that all widths round alike, and no product feeds a plain sum, so the
-/// results do not depend on the width, nor on what the compiler contracts.
+/// `T, width, load, store, set1, fma, add, sub, mul, div, min, max, exponent, doubled` and the
+/// block shapes. Every operation is one that all widths round alike, and no product feeds a plain
+/// sum, so the results do not depend on the width, nor on what the compiler contracts.
 #pragma once
 #include "kernels.hpp"
 
@@ -29,6 +29,26 @@ inline typename V::T vexp(typename V::T x) noexcept {
   p = V::fma(p, r, V::set1(1.0f));
   p = V::fma(p, r, V::set1(1.0f));
   return V::mul(p, V::exponent(shifted));
+}
+
+/// What a gate's exp(-factor * z) is in powers of 2.
+inline constexpr float kSigmoidPower = -1.44269504f, kTanhPower = -2.88539008f;
+
+/// 2^(power * z) for a gate: within 2^+-41, where sigmoid and tanh have long been flat, so that
+/// three of them multiplied still fit a float. Error below 3 ulp, and 2^0 is 1.
+template <class V>
+inline typename V::T gate_power(typename V::T z, float power) noexcept {
+  const auto y = V::max(V::min(V::mul(z, V::set1(power)), V::set1(41.0f)), V::set1(-41.0f));
+  const auto magic = V::set1(12582912.0f);
+  const auto shifted = V::add(y, magic);
+  const auto r = V::sub(y, V::sub(shifted, magic));
+  auto p = V::set1(1.3264715e-3f);
+  p = V::fma(p, r, V::set1(9.671514e-3f));
+  p = V::fma(p, r, V::set1(5.550734e-2f));
+  p = V::fma(p, r, V::set1(2.4022242e-1f));
+  p = V::fma(p, r, V::set1(6.93147e-1f));
+  p = V::fma(p, r, V::set1(1.0f));
+  return V::doubled(p, shifted);
 }
 
 template <class V>
@@ -67,6 +87,17 @@ inline void softmax(float* y, std::size_t units) noexcept {
   float total = 0.0f;
   for (std::size_t i = 0; i < units; ++i) total += y[i];
   for (std::size_t i = 0; i < units; ++i) y[i] /= total;
+}
+
+/// A row of features as the first layer takes it; zeros up to a whole panel follow.
+template <class V>
+void standardise(const ScalerView& s, const double* features, float* x) noexcept {
+  for (std::size_t i = 0; i < s.inputs; ++i) {
+    const double v = (features[i] - s.mean[i]) * s.inverse_scale[i];
+    const double least = -s.clip > v ? -s.clip : v;
+    x[i] = static_cast<float>(s.clip < least ? s.clip : least);
+  }
+  for (std::size_t i = s.inputs; i < panels(s.inputs) * kPanel; ++i) x[i] = 0.0f;
 }
 
 template <class V>

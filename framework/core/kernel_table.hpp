@@ -8,7 +8,7 @@
 namespace hft {
 
 template <class V, class Q>
-inline constexpr Kernels kKernelsOf = {products<V>,   quantise<Q>,  products8<Q>,
-                                       lstm_gates<V>, gru_gates<V>, activate<V>};
+inline constexpr Kernels kKernelsOf = {products<V>,  quantise<Q>, products8<Q>,  lstm_gates<V>,
+                                       gru_gates<V>, activate<V>, standardise<V>};
 
 }  // namespace hft

@@ -37,6 +37,13 @@ struct MatrixView {
   std::size_t columns() const noexcept { return panels * gates * kPanel; }
 };
 
+/// x = clamp((feature - mean) * inverse_scale, -clip, clip)
+struct ScalerView {
+  std::size_t inputs;
+  const double *mean, *inverse_scale;
+  double clip;
+};
+
 /// All pointers are 64-byte aligned but `x`. Rows lie `*_stride` elements apart.
 struct Kernels {
   /// z[rows][columns] = bias + x * weights
@@ -55,6 +62,7 @@ struct Kernels {
   /// y = activation(zx + zh), `zh` null for none; zero where a unit only fills its panel.
   void (*activate)(Activation, std::size_t units, const float* zx, const float* zh,
                    float* y) noexcept;
+  void (*standardise)(const ScalerView&, const double* features, float* x) noexcept;
 };
 
 /// Best set this CPU has.

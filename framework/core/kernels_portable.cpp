@@ -27,6 +27,9 @@ struct V4 {
   static T exponent(T shifted) {
     return reinterpret_cast<T>((reinterpret_cast<Bits>(shifted) + 127) << 23);
   }
+  static T doubled(T a, T shifted) {
+    return reinterpret_cast<T>(reinterpret_cast<Bits>(a) + (reinterpret_cast<Bits>(shifted) << 23));
+  }
 };
 
 struct Q4 : V4 {

@@ -47,12 +47,8 @@ void Network::arm(NetworkState& state) const noexcept {
   state.armed_ = true;
 }
 
-/// Zeros up to a whole panel follow the row, as `quantise` wants.
 void Network::scale(const double* features, float* x) const noexcept {
-  for (std::size_t i = 0; i < inputs_; ++i)
-    x[i] =
-        static_cast<float>(std::clamp((features[i] - mean_[i]) * inverse_scale_[i], -clip_, clip_));
-  for (std::size_t i = inputs_; i < panels(inputs_) * kPanel; ++i) x[i] = 0.0f;
+  kernels_->standardise({inputs_, mean_.data(), inverse_scale_.data(), clip_}, features, x);
 }
 
 void Network::multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,

@@ -22,6 +22,10 @@ struct V16 {
     const __m512i n = _mm512_add_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(n, 23));
   }
+  static T doubled(T a, T shifted) {
+    const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), n));
+  }
 };
 
 }  // namespace

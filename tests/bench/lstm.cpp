@@ -15,7 +15,7 @@ using namespace hft;
 
 namespace {
 
-constexpr std::size_t kRows = 4096;
+constexpr std::size_t kRows = 4096, kBatch = 64;
 
 std::vector<float> weights(std::uint64_t stream, std::size_t n) {
   std::vector<float> w(n);
@@ -127,8 +127,8 @@ void time_network(const Shape& shape, Precision precision, Isa isa) {
       step);
   time(name, "touch_after_3MB", 400, 1, evict, [&](std::size_t) { network->touch(); });
   time(
-      name, "batch", 4, kRows, [] {},
-      [&](std::size_t) { network->batch(state, x.data(), kRows, y.data()); });
+      name, "batch_row", times / 40, kBatch, [] {},
+      [&](std::size_t i) { network->batch(state, row(i * kBatch), kBatch, y.data()); });
   if (shape.products() > 1e6 || shape.kind == 'D') return;
   WindowState window(network, 100);
   for (std::size_t i = 0; i < 200; ++i) window.step(row(i), y.data());

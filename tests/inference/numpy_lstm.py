@@ -29,7 +29,7 @@ ACTIVATIONS = {
 
 
 def product(x: Array, kernel: Array, layer: dict[str, Any]) -> Array:
-    """x @ kernel; both in 8 bits first where the layer's `precision` is int8."""
+    """The product; both in 8 bits first where the layer's `precision` is int8."""
     if layer.get("precision") != "int8" or not kernel.size:
         return x @ kernel
     scale = np.abs(kernel).max(axis=0) / np.float32(127)

@@ -163,6 +163,31 @@ def test_a_window_is_a_fresh_pass_over_its_rows_to_the_bit(shape, precision):
         assert ours.tobytes() == np.array(fresh).tobytes()
 
 
+def keras_layer(keras, layer):
+    kind, kernel = layer["kind"], layer["kernel"]
+    if kind == "dense":
+        return keras.layers.Dense(kernel.shape[1], layer["activation"])
+    if kind == "conv":
+        width, _, filters = kernel.shape
+        return keras.layers.Conv1D(filters, width, padding="causal", activation=layer["activation"])
+    recurrent = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}[kind]
+    return recurrent(len(layer["recurrent"]), return_sequences=True)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_native_network_is_keras(shape):
+    keras = pytest.importorskip("keras", reason="Keras is not installed")
+    layers = SHAPES[shape]
+    rows = rows_for(layers, 60)
+    model = keras.Sequential([keras.Input((None, rows.shape[1]))])
+    for layer in layers:
+        model.add(keras_layer(keras, layer))
+        parts = ("kernel", "recurrent", "bias")
+        model.layers[-1].set_weights([layer[k] for k in parts if k in layer])
+    theirs = model(rows[None].astype(np.float32)).numpy()[0]
+    np.testing.assert_allclose(stream(layers, rows.shape[1]).batch(rows), theirs, atol=1e-5)
+
+
 def test_weights_are_locked_in_memory_or_say_why_not():
     network = network_of(SHAPES["lstm 64x2"])
     assert network.weight_bytes >= 4 * network.parameters
