@@ -33,8 +33,12 @@ struct V4 {
 };
 
 struct Q4 : V4 {
-  using I = std::int32_t __attribute__((vector_size(16)));
-  using Quad = const std::int8_t*;
+  using Ints = std::int32_t __attribute__((vector_size(16)));
+  using Quad = std::int16_t __attribute__((vector_size(16)));  // the four inputs, twice
+  using Bytes = std::int8_t __attribute__((vector_size(16)));
+  struct I {
+    Ints left, right;  // two columns each, a column in two parts
+  };
   static constexpr std::size_t batch_rows8 = 1;
   static T absolute(T a) { return a < 0.0f ? -a : a; }
   static float largest_of(T a) { return std::max(std::max(a[0], a[1]), std::max(a[2], a[3])); }
@@ -43,15 +47,32 @@ struct Q4 : V4 {
     const T whole = (a + magic) - magic;
     for (std::size_t i = 0; i < width; ++i) p[i] = static_cast<std::int8_t>(whole[i]);
   }
-  static I start(const std::int32_t*) { return I{}; }
-  static Quad quad(const std::int8_t* p) { return p; }
-  static Quad bytes(const std::int8_t* p) { return p; }
-  static I dot(I sum, Quad x, Quad w) {
-    for (std::size_t i = 0; i < width; ++i)
-      for (std::size_t k = 0; k < kQuad; ++k) sum[i] += x[k] * w[i * kQuad + k];
-    return sum;
+  static I start(const std::int32_t*) { return {Ints{}, Ints{}}; }
+  static Quad quad(const std::int8_t* p) {
+    std::int32_t four;
+    __builtin_memcpy(&four, p, sizeof four);
+    const auto x = reinterpret_cast<Bytes>(Ints{four, four, four, four});
+    return reinterpret_cast<Quad>(
+               __builtin_shufflevector(x, x, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7)) >>
+           8;
   }
-  static T to_float(I a) { return __builtin_convertvector(a, T); }
+  static Bytes bytes(const std::int8_t* p) { return *reinterpret_cast<const Bytes*>(p); }
+  /// Two products of 127 * 127 fit 16 bits, and so does their sum.
+  static Ints two_columns(Quad x, Bytes each_twice) {
+    const auto pairs = reinterpret_cast<Ints>((reinterpret_cast<Quad>(each_twice) >> 8) * x);
+    return ((pairs << 16) >> 16) + (pairs >> 16);
+  }
+  static I dot(I sum, Quad x, Bytes w) {
+    const Bytes a = __builtin_shufflevector(w, w, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    const Bytes b =
+        __builtin_shufflevector(w, w, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15);
+    return {sum.left + two_columns(x, a), sum.right + two_columns(x, b)};
+  }
+  static T to_float(I a) {
+    return __builtin_convertvector(__builtin_shufflevector(a.left, a.right, 0, 2, 4, 6) +
+                                       __builtin_shufflevector(a.left, a.right, 1, 3, 5, 7),
+                                   T);
+  }
 };
 
 bool has(Isa isa) noexcept {
