@@ -102,8 +102,8 @@ def test_8_bits_equal_the_numpy_oracle_in_8_bits(shape, isa):
     rows = rows_for(layers)
     ours, oracle = stream(layers, rows.shape[1], isa).batch(rows), run(layers, rows)
     # A value halfway between two steps may round either way: in few, and by one step.
-    assert np.abs(ours - oracle).max() < 2e-2
-    assert np.median(np.abs(ours - oracle)) < 1e-3
+    assert np.abs(ours - oracle).max() < 5e-3
+    assert np.median(np.abs(ours - oracle)) < 1e-6
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -112,7 +112,7 @@ def test_8_bits_stay_close_to_float(shape):
     rows = rows_for(layers, 300)
     exact = stream(layers, rows.shape[1]).batch(rows)
     ours = stream(in_8_bits(layers), rows.shape[1]).batch(rows)
-    assert np.abs(ours - exact).max() < 0.05 * max(1.0, np.abs(exact).max())
+    assert np.abs(ours - exact).max() < 0.02 * max(1.0, np.abs(exact).max())
 
 
 def precise(layers, precision):
