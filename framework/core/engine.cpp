@@ -76,6 +76,7 @@ void Engine::on_row(Market& m, const Event& e, std::int64_t row) {
   if (m.left) [[unlikely]]
     m.left->apply(m.book, e);
   m.row = row;
+  m.row_recv = e.ts_recv;
   {
     const StageTimer timer(profile && !m.sources.empty(), stages.features);
     for (Source& s : m.sources) s.features->on_row(e, m.book);
@@ -145,6 +146,9 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
   for (Source& s : m.sources) {
     const bool left = s.reactive && m.left;
     const Book& book = left ? m.left->book() : m.book;
+    // Of the tape, a row is what training sees, however late a busy thread comes to it. Live the
+    // two are one: a packet is stamped when it is taken.
+    const Ts at = left ? now : m.row_recv;
     bool fired = false;
     {
       const StageTimer timer(profile, stages.features);
@@ -152,12 +156,16 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
         s.features->catch_up(book, now);
       fired = clock ? (s.features->next_clock() <= now &&
                        s.features->on_clock(book, s.features->next_clock()))
-                    : s.features->end_packet(book, now);
+                    : s.features->end_packet(book, at);
     }
     if (!fired) continue;
     ++counters.rows_features;
     const auto row = s.features->row();
     record(RecordKind::ROW, now, m.inst.id, 0, 0, 0, digest(row.data(), row.size()), s.model);
+    if (keep_rows) [[unlikely]] {
+      kept_rows.push_back({s.features->row_ts(), m.inst.id, s.model});
+      kept_values.insert(kept_values.end(), row.begin(), row.end());
+    }
     if (s.network) infer(m, s, now);
     if (s.publish_rows) {
       row_source_ = &s;

@@ -89,6 +89,7 @@ struct Market {
        gap_untold = false;    ///< messages were lost, and on_gap has not heard of it
   std::vector<Event> prints;  ///< of the packet being applied
   std::int64_t row = -1;      ///< last row applied
+  Ts row_recv = kNoTime;      ///< and when it reached us
   Ticks seen_bid = kNoPrice, seen_ask = kNoPrice;
   std::int64_t sampled_mid2 = kNoPrice;  ///< at the last sample with two sides
 
@@ -206,6 +207,16 @@ class Engine {
   void sample(Ts ts);
   std::vector<SampleRow> samples;
   std::vector<Ns> feed_latency;  ///< of a thinned choice of packets
+
+  /// Features rows whole, where the journal has their digests: for who compares them with others.
+  struct KeptRow {
+    Ts ts;
+    InstrumentId instrument;
+    std::uint32_t model;
+  };
+  bool keep_rows = false;  ///< whoever sets it takes them out as the run goes on
+  std::vector<KeptRow> kept_rows;
+  std::vector<double> kept_values;  ///< one row after the other, each as wide as its source
 
   struct Counters {
     std::int64_t packets = 0, rows_features = 0, inferences = 0, signals = 0, handlers = 0,

@@ -2,12 +2,14 @@
 /// `LiveSim` and `Verify` alike. Each has a `session`.
 #pragma once
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "../thinned.hpp"
 #include "session.hpp"
+#include "words.hpp"
 
 namespace hft {
 
@@ -41,7 +43,25 @@ void bind_sources(nb::class_<Run>& c) {
           "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
       .def(
           "make_bars", [](Run& run, Ns interval) { run.session->engine->make_bars(interval); },
-          "interval_ns"_a);
+          "interval_ns"_a)
+      .def(
+          "keep_rows", [](Run& run) { run.session->engine->keep_rows = true; },
+          "From now on features rows are kept until `take_rows`.")
+      .def(
+          "take_rows",
+          [](Run& run) {
+            Engine& engine = *run.session->engine;
+            const auto rows = std::exchange(engine.kept_rows, {});
+            std::vector<std::int64_t> keys;
+            keys.reserve(3 * rows.size());
+            for (const auto& row : rows)
+              keys.insert(keys.end(), {row.ts, row.instrument, static_cast<Ts>(row.model)});
+            const std::size_t values = engine.kept_values.size();
+            return std::make_pair(
+                moved_to_numpy(std::move(keys), {rows.size(), std::size_t{3}}),
+                moved_to_numpy(std::exchange(engine.kept_values, {}), {values}));
+          },
+          "Rows since the last call: (n, 3) ts, instrument, model; and their values, flat.");
 }
 
 }  // namespace hft
