@@ -75,7 +75,7 @@ def run_day(
     from hft import engine
 
     try:
-        of_day, ends = _of_day(plan, day)
+        of_day, ends = of_day(plan, day)
         outcome = engine.replay_rows(of_day, tick, stopped, ends)
     except HftError as error:
         return error
@@ -89,7 +89,7 @@ def run_day(
     return dataclasses.replace(outcome, run=run)
 
 
-def _of_day(plan: Plan, day: str) -> tuple[Plan, list[int | None]]:
+def of_day(plan: Plan, day: str) -> tuple[Plan, list[int | None]]:
     """The plan of one day, and when each instrument is wound down."""
     feeds: list[Feed] = []
     ends: list[int | None] = []

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str], AbstractContextManager[Callable[[int, float], None]]]
 """Given what runs, a context whose value is told (rows so far, share done): hft.data.progress."""
 
+Kept = Callable[[NDArray[np.int64], NDArray[np.float64]], None]
+"""Told features rows as they are made: (n, 3) ts, instrument and model, and their values, flat."""
+
 MAIN, AVERSE = "replay", "risk-averse queue"
 LATENCY_SWEEP = (0.0, 0.5, 2.0, 4.0)  # the run itself is x1
 QUEUES = ("risk_averse", "power1", "power2", "power3", "log1", "log2", "uniform")
@@ -212,6 +215,7 @@ def replay_rows(
     tick: Callable[[int, float], None] | None = None,
     stopped: Callable[[], bool] | None = None,
     ends: list[int | None] | None = None,
+    kept: Kept | None = None,
 ) -> Outcome:
     """One pass over the rows of a plan's feeds.
 
@@ -220,8 +224,11 @@ def replay_rows(
         tick: told (rows so far, share done).
         stopped: asked now and then; true ends the run as interrupted.
         ends: by instrument, when its trading is wound down [ns]; None: never.
+        kept: told every features row.
     """
     replay = _build(plan)
+    if kept is not None:
+        replay.keep_rows()
     for number, ts in enumerate(ends or ()):
         if ts is not None:
             replay.wind_down(number, ts)
@@ -229,7 +236,7 @@ def replay_rows(
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
     try:
-        replay.run(strategy, _poll(plan.feeds, tick, stopped))
+        replay.run(strategy, _poll(plan.feeds, tick, stopped, kept and _taking(replay, kept)))
     except KeyboardInterrupt:
         status = "interrupted"
     except (Exception, SystemExit) as e:
@@ -237,6 +244,8 @@ def replay_rows(
             raise
         status, error = "failed", handler_error(e)
     wall_s = time.perf_counter() - began
+    if kept is not None:
+        kept(*replay.take_rows())
     results = replay.results()
     if results["interrupted"]:
         status = "interrupted"
@@ -282,19 +291,26 @@ def _poll(
     feeds: list[Feed],
     tick: Callable[[int, float], None] | None,
     stopped: Callable[[], bool] | None,
+    take: Callable[[], None] | None,
 ) -> Callable[[int, int], bool] | None:
     """What the core calls now and then with (rows, now); share done by market time."""
-    if tick is None and stopped is None:
+    if tick is None and stopped is None and take is None:
         return None
     start = min(f.ts_range[0] for f in feeds)
     length = max(1, max(f.ts_range[1] for f in feeds) - start)
 
     def poll(rows: int, now: int) -> bool:
+        if take is not None:
+            take()
         if tick is not None:
             tick(rows, min(1.0, max(0.0, (now - start) / length)))
         return stopped is None or not stopped()
 
     return poll
+
+
+def _taking(replay: Any, kept: Kept) -> Callable[[], None]:
+    return lambda: kept(*replay.take_rows())
 
 
 def _build(plan: Plan) -> Any:

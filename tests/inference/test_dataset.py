@@ -2,17 +2,57 @@ import numpy as np
 import pytest
 from event_streams import START, random_stream, row
 
-from hft.errors import DataError
-from hft.features import Features, OnPacket, OnTouch, compute_features, imbalance, mid, spread
-from hft.inference.dataset import collect, future_moves, split, time_weights
-from hft.types import EVENT, Flag, Kind
+from hft.errors import ConfigError, DataError
+from hft.features import Every, Features, OnPacket, OnTouch, compute_features, imbalance, mid, spread
+from hft.features import depth_lots, level_distance
+from hft.inference.classes import UNKNOWN, MoveWeights
+from hft.inference.dataset import collect, split
+from hft.inference.extract import Extractor, Wanted
+from hft.inference.label_latency import LabelLatency, constant
+from hft.inference.splitting import Cuts
+from hft.inference.trailing import Trailing
+from hft.types import EVENT, Flag, Kind, Trading
 
 FEATURES = Features(spread(), imbalance(3), trigger=OnPacket())
+MS = 1_000_000
+LATENCY, HORIZONS = 3 * MS, (5 * MS, 20 * MS)
+
+
+def extracted(events, *, chunks=1, **wanted):
+    """Blocks joined: everything about every row."""
+    given = {"features": FEATURES, "latency": constant(LATENCY), "horizons_ns": HORIZONS}
+    extractor = Extractor(Wanted(**(given | wanted)))
+    blocks = [extractor.feed(part) for part in np.array_split(events, chunks) if len(part)]
+    blocks.append(extractor.rest())
+    fields = {
+        "ts": [b.ts for b in blocks],
+        "x": [b.x for b in blocks],
+        "latency": [b.latency_ns for b in blocks],
+        "alive": [b.alive_ns for b in blocks],
+        "number": [b.number for b in blocks],
+        "filled": [b.filled for b in blocks],
+        "levels": [b.levels for b in blocks],
+        "stretch": [b.labels.stretch for b in blocks],
+        "mid": [b.labels.mid for b in blocks],
+        "move": [b.labels.move for b in blocks],
+        "long": [b.labels.long for b in blocks],
+        "short": [b.labels.short for b in blocks],
+    }
+    return {name: np.concatenate(parts) for name, parts in fields.items()}, extractor
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return collect(np.array_split(random_stream(4, packets=3_000, faults=False), 7), FEATURES)
+def events():
+    return random_stream(4, packets=3_000)
+
+
+@pytest.fixture(scope="module")
+def rows(events):
+    calm = random_stream(4, packets=3_000, faults=False)
+    return collect(np.array_split(calm, 7), FEATURES, latency_ns=LATENCY, horizons_ns=HORIZONS)
+
+
+# ---- features ----
 
 
 def test_rows_are_those_of_the_core(rows):
@@ -21,40 +61,208 @@ def test_rows_are_those_of_the_core(rows):
     assert rows.x.tobytes() == x.tobytes()
 
 
-def test_chunks_do_not_change_the_hash(rows):
-    again = collect([random_stream(4, packets=3_000, faults=False)], FEATURES)
+def test_chunks_change_nothing(events):
+    whole, _ = extracted(events)
+    assert len(whole["ts"]) > 1_000
+    for chunks in (2, 33, 700):
+        again, extractor = extracted(events, chunks=chunks)
+        for name, values in whole.items():
+            assert np.array_equal(values, again[name], equal_nan=values.dtype == float), name
+    assert len(extractor._waiting) == 0
+
+
+def test_a_hash_is_of_the_events(rows):
+    calm = random_stream(4, packets=3_000, faults=False)
+    again = collect([calm], FEATURES, latency_ns=LATENCY, horizons_ns=HORIZONS)
     assert again.sha256 == rows.sha256
+
+
+@pytest.mark.parametrize("trigger", [OnPacket(), OnTouch(), Every("2ms")])
+def test_another_future_changes_no_feature_and_no_label_before_it(events, trigger):
+    features = Features(spread(), imbalance(3), trigger=trigger)
+    whole, _ = extracted(events, features=features)
+    other = events.copy()
+    cut = len(events) // 2
+    cut = int(np.flatnonzero(events["flags"][:cut] & int(Flag.LAST))[-1]) + 1
+    then = int(events["ts_recv"][cut])
+    other["qty"][cut:] = other["qty"][cut:] * 3 + 1
+    other["price"][cut:] += 5 * (other["kind"][cut:] == Kind.TRADE)
+    changed, _ = extracted(other, features=features)
+    n = np.searchsorted(whole["ts"], then)
+    assert n > 300
+    for name in ("ts", "x", "mid", "stretch", "number", "levels"):
+        assert np.array_equal(whole[name][:n], changed[name][:n]), name
+    for h, horizon in enumerate(HORIZONS):
+        before = whole["ts"] + LATENCY + horizon < then
+        assert before.sum() > 200
+        for name in ("move", "long", "short"):
+            a, b = whole[name][: before.sum(), h], changed[name][: before.sum(), h]
+            assert np.array_equal(a, b, equal_nan=True)
+
+
+def test_truncating_the_data_changes_no_earlier_label(events):
+    whole, _ = extracted(events)
+    for cut in range(500, len(events), 777):
+        part, _ = extracted(events[:cut])
+        n = len(part["ts"])
+        assert np.array_equal(part["x"], whole["x"][:n])
+        assert np.array_equal(part["stretch"], whole["stretch"][:n])
+        known = ~np.isnan(part["move"])
+        assert np.array_equal(part["move"][known], whole["move"][:n][known])
+        missing = np.isnan(part["move"]) & ~np.isnan(whole["move"][:n])
+        end = part["ts"][:, None] + LATENCY + np.array(HORIZONS)
+        assert (end[missing] >= events["ts_recv"][:cut].max()).all()
+
+
+# ---- labels ----
 
 
 def test_moves_start_after_the_latency_and_end_a_horizon_later(rows):
     events = random_stream(4, packets=3_000, faults=False)
     ts, mids = compute_features(events, Features(mid(), trigger=OnTouch()))
-    latency, horizon = 3_000_000, 20_000_000
-    moves, known = future_moves(rows, latency, horizon)
-    assert 0 < known < len(rows)
-    for i in range(0, known, 97):
-        start = rows.ts[i] + latency
-        before = mids[ts <= start][-1, 0]
-        assert moves[i] == mids[ts <= start + horizon][-1, 0] - before
-    assert rows.ts[known - 1] + latency + horizon <= ts[-1] < rows.ts[known] + latency + horizon
+    for horizon in HORIZONS:
+        moves = rows.moves[horizon]
+        known = np.flatnonzero(~np.isnan(moves))
+        assert len(known) > 2_000
+        for i in known[::97]:
+            start = rows.ts[i] + LATENCY
+            before = mids[ts <= start][-1, 0]
+            assert moves[i] == mids[ts <= start + horizon][-1, 0] - before
 
 
-def test_no_label_of_one_slice_reaches_into_the_next(rows):
-    label_ns = 23_000_000
-    _, known = future_moves(rows, 3_000_000, 20_000_000)
-    parts = split(rows, known, label_ns)
-    assert rows.ts[parts.train.stop - 1] + label_ns < rows.ts[parts.calibrate.start]
-    assert rows.ts[parts.calibrate.stop - 1] + label_ns < rows.ts[parts.test.start]
-    assert parts.test.stop == known
-    with pytest.raises(DataError, match="too few to split"):
-        split(rows, 3, label_ns)
+def test_latency_shifts_labels_exactly():
+    """One rise of 4 ticks at 100 ms: seen by the rows whose label holds that instant."""
+    rows = [
+        row(START + n * MS, Kind.LEVEL, side, price, 5 + n)
+        for n in range(300)
+        for side, price in (((1, 100), (-1, 102)) if n < 100 else ((1, 104), (-1, 106)))
+    ]
+    gone = [row(START + 100 * MS, Kind.LEVEL, -1, 102, 0)]
+    events = np.array(rows[:200] + gone + rows[200:], EVENT)
+    last = np.append(np.diff(events["ts_recv"]) > 0, True)
+    events["flags"][last] |= int(Flag.LAST)
+    for latency in (0, 1, 7 * MS, 31 * MS + 5):
+        found, _ = extracted(events, latency=constant(latency), horizons_ns=(20 * MS,))
+        start = found["ts"] - START + latency
+        up = (start < 100 * MS) & (start + 20 * MS >= 100 * MS)
+        known = start + 20 * MS < 299 * MS
+        assert up.sum() == 20
+        assert np.array_equal(found["move"][:, 0], np.where(known, np.where(up, 4, 0), np.nan), True)
+        assert set(found["long"][up, 0].tolist()) == {2.0}  # 104 - 102
+        assert set(found["short"][up, 0].tolist()) == {-6.0}  # 100 - 106
 
 
-def test_a_row_weighs_as_long_as_it_was_the_newest():
-    ts = np.array([0, 10, 30, 1_000], np.int64)
-    assert time_weights(ts, 100).tolist() == pytest.approx(
-        (np.array([10, 20, 100, 100]) / 57.5).tolist()
+def test_a_drawn_latency_is_a_row_s_own(events):
+    class Leg:
+        def at(self, ts):
+            return ts // 1_000 % 5 * MS
+
+    drawn, _ = extracted(events, latency=LabelLatency("drawn", (Leg(),), None))
+    for latency in range(5):
+        same, _ = extracted(events, latency=constant(latency * MS))
+        mine = drawn["latency"] == latency * MS
+        assert mine.sum() > 100
+        assert np.array_equal(drawn["move"][mine], same["move"][mine], equal_nan=True)
+
+
+@pytest.mark.parametrize("state", [Trading.HALT, Trading.AUCTION, Trading.CLOSED])
+def test_no_label_and_no_number_crosses_a_break(state):
+    """A market that halts twice, and once falls silent."""
+    events = random_stream(8, packets=3_000, faults=False)
+    ends = np.flatnonzero(events["flags"] & int(Flag.LAST))
+    a, b, c = (int(ends[n]) + 1 for n in (800, 1_200, 2_000))
+    halt = np.array([row(int(events["ts_recv"][a]), Kind.STATUS, ref_id=int(state))], EVENT)
+    back = np.array([row(int(events["ts_recv"][b]), Kind.STATUS, ref_id=0)], EVENT)
+    halt["flags"] |= int(Flag.LAST)
+    back["flags"] |= int(Flag.LAST)
+    events = np.concatenate([events[:a], halt, events[a:b], back, events[b:]])
+    for name in ("ts_event", "ts_recv"):
+        events[name][c + 2 :] += 50_000 * MS
+    found, extractor = extracted(events, pause_ns=500 * MS)
+    stretches = extractor.stretches
+    assert stretches.causes == [state.name.lower(), "silence", ""]
+    assert extractor.outside > 0
+    end = found["ts"] + LATENCY + HORIZONS[1]
+    known = ~np.isnan(found["move"][:, 1])
+    assert (end[known] < np.array(stretches.ends)[found["stretch"][known]]).all()
+    crosses = end >= np.array(stretches.ends)[found["stretch"]]
+    assert crosses.sum() > 10
+    assert np.isnan(found["move"][crosses, 1]).all()
+    for number in range(3):
+        mine = found["number"][found["stretch"] == number]
+        assert np.array_equal(mine, np.arange(len(mine)))
+        assert len(mine) > 100
+
+
+# ---- missing values, depth ----
+
+
+def one_sided(gone_ms):
+    """Quotes every ms; from 100 ms on there are no asks for a while. Clocked rows miss."""
+    rows = []
+    for n in range(300):
+        gone = 100 <= n < 100 + gone_ms
+        rows.append(row(START + n * MS, Kind.LEVEL, 1, 100, 5 + n % 3))
+        rows.append(row(START + n * MS, Kind.LEVEL, -1, 102, 0 if gone else 5))
+    events = np.array(rows, EVENT)
+    events["flags"][1::2] |= int(Flag.LAST)
+    return events
+
+
+CLOCKED = Features(spread(), imbalance(1), trigger=Every("5ms"))
+
+
+def test_a_clock_that_strikes_while_a_side_is_missing_repeats_its_row():
+    found, extractor = extracted(one_sided(31), features=CLOCKED, one_sided_ns=50 * MS)
+    assert extractor.stretches.causes == [""]
+    assert (np.diff(found["ts"]) == 5 * MS).all()
+    filled = found["filled"]
+    assert 5 <= filled.sum() <= 7
+    first = int(np.argmax(filled))
+    assert np.array_equal(found["x"][filled], np.repeat(found["x"][first - 1][None], filled.sum(), 0))
+    assert np.array_equal(found["number"], np.arange(len(found["ts"])))
+
+
+def test_beyond_the_limit_rows_are_refused_and_the_stretch_ends():
+    found, extractor = extracted(one_sided(100), features=CLOCKED, one_sided_ns=50 * MS)
+    assert extractor.stretches.causes == ["one_sided", ""]
+    gap = np.diff(found["ts"]).max()
+    assert 45 * MS <= gap <= 60 * MS
+    assert found["number"][-1] < len(found["ts"]) - 1
+
+
+def test_repeated_rows_do_not_wait_for_the_side_to_come_back():
+    """What is written before the side returns is what would be written if it never did."""
+    events = one_sided(31)
+    whole, _ = extracted(events, features=CLOCKED, one_sided_ns=50 * MS)
+    for cut in range(200, 270, 2):
+        part, _ = extracted(events[:cut], features=CLOCKED, one_sided_ns=50 * MS)
+        n = len(part["ts"])
+        assert np.array_equal(part["ts"], whole["ts"][:n])
+        assert np.array_equal(part["x"], whole["x"][:n])
+
+
+def test_levels_tell_what_is_padding():
+    features = Features(
+        *(depth_lots(1, n) for n in (1, 2, 4)), level_distance(-1, 3), trigger=OnPacket()
     )
+    found, _ = extracted(random_stream(2, packets=2_000), features=features)
+    plain = compute_features(random_stream(2, packets=2_000), features)
+    assert np.array_equal(found["x"], plain[1][np.isin(plain[0], found["ts"])])
+    bid, ask = found["levels"].T
+    assert set(bid.tolist()) >= {1, 2, 3, 4}
+    assert set(ask.tolist()) <= {1, 2, 3}
+    for column, level in enumerate((1, 2, 4)):
+        assert np.array_equal(found["x"][:, column] > 0, bid >= level)
+
+
+# ---- weights, storms, classes ----
+
+
+def test_a_row_weighs_as_long_as_it_was_the_newest(rows):
+    alive = np.minimum(np.diff(rows.ts), Wanted.longest_row_ns)
+    assert np.array_equal(rows.alive_ns[:-1], alive)
+    assert rows.weight.mean() == pytest.approx(1.0)
 
 
 def test_a_storm_is_a_second_with_many_events():
@@ -68,11 +276,142 @@ def test_a_storm_is_a_second_with_many_events():
         [r for n in range(9) for r in second(n, 50 if n in (3, 4) else 10)], dtype=EVENT
     )
     events["flags"] |= int(Flag.LAST)
-    rows = collect([events[:77], events[77:]], FEATURES)
+    rows = collect(
+        [events[:77], events[77:]], FEATURES, latency_ns=0, horizons_ns=(1,), longest_row_ns=1
+    )
     stormy = set(((rows.ts[rows.storm] - START) // 10**9).tolist())
     assert stormy == {3, 4}
 
 
+def test_classes_by_share_and_by_ticks():
+    weights = MoveWeights()
+    weights.add(np.array([0.0, 0.5, -0.5, 3.0, np.nan]), np.array([1.0, 1.0, 1.0, 1.0, 9.0]))
+    weights.add(np.array([-2.0]), np.array([1.0]))
+    share = weights.classes(0.34, None)
+    assert share.threshold_ticks == 0.5
+    assert share.of(np.array([-2.0, -0.5, 0.0, 0.5, 3.0, np.nan])).tolist() == [
+        0, 1, 1, 1, 2, UNKNOWN,
+    ]  # fmt: skip
+    assert share.move_ticks == (-2.0, 0.0, 3.0)
+    assert weights.classes(None, 0.0).of(np.array([0.5, -0.5])).tolist() == [2, 0]
+    with pytest.raises(ConfigError, match=r"no training row is down or up with a threshold of 5"):
+        weights.classes(None, 5.0)
+
+
+# ---- splits ----
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_purge_and_embargo_leave_no_overlap(folds):
+    rng = np.random.default_rng(1)
+    ts = np.sort(rng.integers(0, 1_000_000, 20_000))
+    label_end = ts + rng.integers(100, 3_000, len(ts))
+    tested = np.zeros(len(ts), int)
+    for fold in Cuts(folds=folds, embargo_ns=5_000).by_time(0, 999_999):
+        held = [part.holds(ts, label_end) for part in fold]
+        for before, after in zip(held, held[1:], strict=False):
+            assert label_end[before].max() + 5_000 <= ts[after].min() + 0
+            assert not (before & after).any()
+        tested += held[2]
+        purged = fold[0].purges(ts, label_end)
+        assert purged > 0
+        assert held[0].sum() + purged == (ts < fold[0].end_ts).sum()
+        assert fold[1].embargoes(ts) == ((ts >= fold[1].border_ts) & (ts < fold[1].start_ts)).sum()
+    assert tested.max() == 1
+    assert 0.23 * len(ts) < tested.sum() < 0.26 * len(ts)
+
+
+def test_borders_between_days_are_midnights():
+    day = 86_400_000_000_000
+    fold = Cuts().by_day([day * n for n in range(10, 20)], 20 * day - 1)[0]
+    assert [part.border_ts // day for part in fold] == [10, 16, 18]
+    assert fold[2].end_ts == 20 * day
+    with pytest.raises(ConfigError, match="2 days are too few for 1 folds of whole days"):
+        Cuts().by_day([0, day], 2 * day)
+
+
+def test_no_label_of_one_slice_reaches_into_the_next(rows):
+    parts = split(rows, Cuts())
+    assert rows.label_end[parts.train].max() < rows.ts[parts.calibrate.start]
+    assert rows.label_end[parts.calibrate].max() < rows.ts[parts.test.start]
+    few = collect(
+        [random_stream(4, packets=40, faults=False)],
+        FEATURES,
+        latency_ns=LATENCY,
+        horizons_ns=HORIZONS,
+    )
+    with pytest.raises(DataError, match="too few to split"):
+        split(few, Cuts())
+
+
+@pytest.mark.parametrize(
+    ("cuts", "words"),
+    [
+        ({"shares": (0.9, 0.1)}, "want both above 0 and less than 1 together"),
+        ({"folds": 0}, "folds is 0"),
+    ],
+)
+def test_cuts_that_leave_nothing_are_refused(cuts, words):
+    with pytest.raises(ConfigError, match=words):
+        Cuts(**cuts)
+
+
+# ---- trailing scales ----
+
+
+def walk(n=20_000, seed=3):
+    rng = np.random.default_rng(seed)
+    ts = np.cumsum(rng.integers(1, 100, n)) + 1_000_000
+    return ts, np.cumsum(rng.standard_normal((n, 2)), axis=0) * [0.01, 5.0] + [3.0, 1e6]
+
+
+def test_a_scale_is_made_of_the_past_alone():
+    ts, x = walk()
+    trailing = Trailing(period_ns=80_000, memory_ns=200_000, drift=0.0)
+    period = np.concatenate([trailing.feed(ts[:7_001], x[:7_001]), trailing.feed(ts[7_001:], x[7_001:])])
+    assert (np.diff(period) >= 0).all()
+    assert len(trailing.estimates) > 8
+    for number, estimate in enumerate(trailing.estimates):
+        mine = ts[period == number]
+        assert (mine >= estimate.start_ts).all()
+        used = (ts < estimate.start_ts) & (ts >= estimate.start_ts - 210_000)
+        inside = x[used][-estimate.rows :]
+        assert estimate.mean == pytest.approx(inside.mean(axis=0))
+        assert estimate.scale == pytest.approx(inside.std(axis=0), rel=1e-6)
+    later = x.copy()
+    later[ts >= trailing.estimates[4].start_ts] *= 7
+    other = Trailing(period_ns=80_000, memory_ns=200_000, drift=0.0)
+    other.feed(ts, later)
+    for a, b in zip(trailing.estimates[:5], other.estimates[:5], strict=True):
+        assert np.array_equal(a.mean, b.mean)
+        assert np.array_equal(a.scale, b.scale)
+
+
+def test_drift_makes_a_new_scale_and_forgets_the_old():
+    rng = np.random.default_rng(0)
+    ts = np.arange(20_000) * 10
+    x = rng.standard_normal((20_000, 2))
+    x[10_000:, 1] += 8
+    steady = Trailing(period_ns=80_000, memory_ns=80_000, drift=0.0)
+    steady.feed(ts, x)
+    alert = Trailing(period_ns=80_000, memory_ns=80_000, drift=3.0)
+    alert.feed(ts, x)
+    drifted = [e for e in alert.estimates if e.drifted]
+    assert len(drifted) == 1
+    assert drifted[0].start_ts == 110_000  # the first block after 100,000 is over
+    assert drifted[0].mean[1] == pytest.approx(8, abs=0.2)
+    assert not any(e.drifted for e in steady.estimates)
+
+
+def test_a_column_that_does_not_vary_is_not_blown_up():
+    trailing = Trailing(period_ns=1_000, memory_ns=1_000, drift=3.0)
+    x = np.full((5_000, 1), 1e6 / 3)
+    trailing.feed(np.arange(5_000), x)
+    assert {float(e.scale[0]) for e in trailing.estimates} == {1.0}
+
+
 def test_data_without_a_row_is_refused():
     with pytest.raises(DataError, match="no features row"):
-        collect([random_stream(0, packets=1)[:1]], FEATURES)
+        collect(
+            [random_stream(0, packets=1)[:1]], FEATURES, latency_ns=0, horizons_ns=HORIZONS
+        )

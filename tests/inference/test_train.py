@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,7 @@ from hft.data.synth import SynthConfig, synthesize_chunks
 from hft.errors import ConfigError
 from hft.inference.bundle import core_layer, load_bundle
 from hft.inference.card import LayerEntry
-from hft.inference.dataset import Rows, collect
+from hft.inference.dataset import collect
 from hft.inference.task import TrainConfig, prepare
 from hft.inference.train import INPUTS
 
@@ -23,20 +24,25 @@ def rows():
     synth = SynthConfig(
         seed=5, duration_s=150, messages_per_s=2_000, calm_s=1e6, alpha_strength=1.0
     )
-    return collect((chunk for _, chunk in synthesize_chunks(synth)), INPUTS)
+    return labelled(synth, INPUTS, TrainConfig())
+
+
+def labelled(synth, features, config):
+    chunks = (chunk for _, chunk in synthesize_chunks(synth))
+    return collect(
+        chunks, features, latency_ns=config.latency_ns, horizons_ns=config.horizons_ns
+    )
 
 
 def test_scaling_and_classes_come_from_the_training_slice_alone(rows):
     config = TrainConfig()
     task = prepare(rows, config, quiet)
     cut = task.parts.calibrate.start
-    changed = Rows(
-        rows.ts,
-        np.where(np.arange(len(rows))[:, None] >= cut, rows.x * 3 + 7, rows.x),
-        rows.mid_ts,
-        np.where(rows.mid_ts >= rows.ts[cut] + 2 * 10**9, rows.mids + 50, rows.mids),
-        rows.storm,
-        rows.sha256,
+    later = np.arange(len(rows)) >= cut
+    changed = replace(
+        rows,
+        x=np.where(later[:, None], rows.x * 3 + 7, rows.x),
+        moves={h: np.where(later, moves * 2 + 50, moves) for h, moves in rows.moves.items()},
     )
     other = prepare(changed, config, quiet)
     assert other.scaler == task.scaler
@@ -123,7 +129,7 @@ def test_the_shipped_bundle_forecasts_the_synthetic_market(request):
     assert sum(f.stat().st_size for f in folder.iterdir()) < 400_000
     config = TrainConfig(horizons_ns=(bundle.card.horizon_ns,))
     synth = SynthConfig(seed=77, duration_s=240, calm_s=1e6)
-    rows = collect((chunk for _, chunk in synthesize_chunks(synth)), bundle.features)
+    rows = labelled(synth, bundle.features, config)
     task = prepare(rows, config, quiet)
     out = _core.NetworkStream(bundle.network()).batch(rows.x)
     known = slice(bundle.card.warm_up_rows, task.parts.test.stop)

@@ -22,6 +22,11 @@ COMMANDS = {
         "hft.cli.latency:latency",
         "Show latency profiles, and make them from runs and logs.",
     ),
+    "dataset": (
+        "hft.cli.dataset:dataset",
+        "Write a strategy's features and labels for training.",
+    ),
+    "check": ("hft.cli.check:check", "Compare what a run computed with what training sees."),
     "score": ("hft.cli.score:score", "Compare execution models with what really happened."),
     "data": ("hft.cli.data:data", "Import, check, describe and synthesize market data."),
     "new": ("hft.cli.new:new", "Lay out a project of your own."),

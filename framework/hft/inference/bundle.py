@@ -23,7 +23,15 @@ import numpy.typing as npt
 from hft.durations import parse_ns
 from hft.errors import ConfigError, ModelError
 from hft.features import Feature, Features, Trigger
-from hft.inference.card import FORMAT, Card, FeatureEntry, LayerEntry, Readout, to_toml
+from hft.inference.card import (
+    FORMAT,
+    Card,
+    FeatureEntry,
+    LayerEntry,
+    Readout,
+    TriggerEntry,
+    to_toml,
+)
 
 CARD, WEIGHTS = "model.toml", "weights.npz"
 READOUT = ("alpha_ticks", "confidence")
@@ -85,7 +93,8 @@ def load_bundle(path: str | Path, own: Iterable[Feature] = ()) -> Bundle:
     folder = Path(path)
     card = _read_card(folder / CARD)
     arrays = _read_weights(folder / WEIGHTS, card)
-    features = _features(card, {f.name: f for f in own}, folder / CARD)
+    own_features = {f.name: f for f in own}
+    features = features_of(card.features, card.trigger, own_features, folder / CARD)
     _check_inputs(card, arrays, folder)
     bundle = Bundle(folder, card, features, _weights_of(card, arrays, folder / WEIGHTS))
     _check_outputs(bundle)
@@ -152,11 +161,21 @@ def _weights_of(card: Card, arrays: Mapping[str, npt.NDArray[Any]], path: Path) 
     return weights
 
 
-def _features(card: Card, own: Mapping[str, Feature], path: Path) -> Features:
+def features_of(
+    entries: Iterable[FeatureEntry],
+    trigger: TriggerEntry,
+    own: Mapping[str, Feature],
+    path: Path,
+) -> Features:
+    """What a card's entries describe; `path` is where they stand.
+
+    Raises:
+        ModelError: an entry is none that the core knows, or an own feature is not given.
+    """
     from hft import _core
 
     columns = []
-    for e in card.features:
+    for e in entries:
         if e.kind == "own":
             if e.name not in own:
                 raise ModelError(f"{path}: own feature {e.name!r} is not given to load_bundle")
@@ -169,7 +188,7 @@ def _features(card: Card, own: Mapping[str, Feature], path: Path) -> Features:
             _core.FeatureStream([columns[-1].to_core()], _core.trigger("packet"))
         except ConfigError as error:
             raise ModelError(f"{path}: feature {e.name!r}: {error}") from error
-    t = card.trigger
+    t = trigger
     try:
         return Features(*columns, trigger=Trigger(t.kind, t.sizes, parse_ns(t.interval or 0)))
     except ConfigError as error:

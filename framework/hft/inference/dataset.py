@@ -1,133 +1,188 @@
-"""From events to training rows: the engine's own features, and the moves that came after them.
+"""Training rows in memory: of events, or of a dataset that `hft dataset` wrote.
 
-Nothing here looks ahead except the label, which starts where an order sent at the row's time could
-trade at the earliest (`latency_ns` later) and ends `horizon_ns` after that.
+Both come from one extractor (extract.py), so both have the same features and the same labels.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hft.errors import DataError
-from hft.features import Features, OnTouch, as_words, mid
+from hft.features import Features
+from hft.inference.extract import Block, Extractor, Wanted
+from hft.inference.label_latency import constant
+from hft.inference.splitting import PARTS, Cuts, Part
 
+Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SECOND_NS = 1_000_000_000
+STORM = 2.0
+"""A second is a storm with more than so many times the median number of events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Features rows of one instrument, in order, and its mid for labels."""
+    """Labelled rows of one instrument, in order."""
 
-    ts: npt.NDArray[np.int64]
+    ts: Int
     """(n,) our clock [ns]."""
     x: Floats
     """(n, k), unscaled."""
-    mid_ts: npt.NDArray[np.int64]
-    """(m,) when the touch changed [ns]."""
-    mids: Floats
-    """(m,) [ticks]."""
+    moves: dict[int, Floats]
+    """By horizon [ns]: (n,) of the mid [ticks]; NaN: not known."""
+    label_end: Int
+    """(n,) where the longest label ends [ns]."""
+    alive_ns: Int
+    """(n,) how long each was the newest."""
     storm: npt.NDArray[np.bool_]
-    """(n,) the row's second had more than twice the median number of events; for reports only."""
+    """(n,) for reports only: a storm is known when the data are over."""
     sha256: str
     """Of the events."""
 
     def __len__(self) -> int:
         return len(self.ts)
 
-    def between(self, start: int, stop: int) -> Rows:
-        """Rows [start, stop); the mid stays whole."""
-        s = slice(start, stop)
-        return Rows(self.ts[s], self.x[s], self.mid_ts, self.mids, self.storm[s], self.sha256)
+    @property
+    def weight(self) -> Floats:
+        """How long each was the newest, with mean 1.
+
+        Without weights the many rows of a storm, where the signal is faint, drown those of the
+        calm.
+        """
+        alive = np.maximum(self.alive_ns.astype(np.float64), 1.0)
+        return np.asarray(alive / alive.mean())
+
+    def require_horizons(self, horizons_ns: Iterable[int]) -> None:
+        """Raises:
+        DataError: a horizon was not labelled.
+        """
+        missing = sorted(set(horizons_ns) - set(self.moves))
+        if missing:
+            raise DataError(f"rows have labels of {sorted(self.moves)} ns, not of {missing}")
 
 
-def collect(chunks: Iterable[npt.NDArray[Any]], features: Features) -> Rows:
+def collect(
+    chunks: Iterable[npt.NDArray[Any]],
+    features: Features,
+    *,
+    latency_ns: int,
+    horizons_ns: tuple[int, ...],
+    longest_row_ns: int = Wanted.longest_row_ns,
+) -> Rows:
     """Runs chunks of one instrument's events through the core.
 
     Raises:
         DataError: too little data for a single row.
     """
-    from hft import _core
-
-    rows = _core.FeatureStream(*features.to_core())
-    touch = _core.FeatureStream(*Features(mid(), trigger=OnTouch()).to_core())
-    digest = hashlib.sha256()
-    made, mids, seconds = [], [], []
+    wanted = Wanted(features, constant(latency_ns), horizons_ns, longest_row_ns=longest_row_ns)
+    extractor, seconds, digest = Extractor(wanted), Seconds(), hashlib.sha256()
+    blocks: list[Block] = []
     for chunk in chunks:
-        words = as_words(chunk)
-        digest.update(words.data)
-        made.append(rows.feed(words))
-        mids.append(touch.feed(words))
-        seconds.append(np.unique(chunk["ts_recv"] // SECOND_NS, return_counts=True))
-    if not sum(len(ts) for ts, _ in made):
-        raise DataError("the data gives no features row: too short, or its book never became live")
-    ts, x = (np.concatenate(part) for part in zip(*made, strict=True))
-    mid_ts, mid_rows = (np.concatenate(part) for part in zip(*mids, strict=True))
-    return Rows(ts, x, mid_ts, mid_rows[:, 0], _stormy(ts, seconds), digest.hexdigest())
+        digest.update(np.ascontiguousarray(chunk).data)
+        seconds.add(chunk)
+        blocks.append(extractor.feed(chunk))
+    blocks.append(extractor.rest())
+    require_any(sum(map(len, blocks)))
+    ts = np.concatenate([b.ts for b in blocks])
+    latency = np.concatenate([b.latency_ns for b in blocks])
+    move = np.concatenate([b.labels.move for b in blocks])
+    return Rows(
+        ts,
+        np.concatenate([b.x for b in blocks]),
+        {horizon_ns: move[:, h] for h, horizon_ns in enumerate(horizons_ns)},
+        ts + latency + max(horizons_ns),
+        np.concatenate([b.alive_ns for b in blocks]),
+        seconds.stormy(ts),
+        digest.hexdigest(),
+    )
 
 
-def _stormy(
-    ts: npt.NDArray[np.int64],
-    seconds: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
-) -> npt.NDArray[np.bool_]:
-    first = int(seconds[0][0][0])
-    counts = np.zeros(max(int(s[-1]) for s, _ in seconds) - first + 1, np.int64)
-    for second, count in seconds:
-        np.add.at(counts, second - first, count)
-    storm: npt.NDArray[np.bool_] = counts > 2 * np.median(counts)
-    return storm[ts // SECOND_NS - first]
+def require_any(rows: int) -> None:
+    """Refuses data that gave nothing.
 
-
-def future_moves(rows: Rows, latency_ns: int, horizon_ns: int) -> tuple[Floats, int]:
-    """Mid from `latency_ns` to `latency_ns + horizon_ns` after each row [ticks].
-
-    Returns:
-        moves (n,), and how many leading rows have their whole label within the data.
+    Raises:
+        DataError: no row.
     """
-    start = rows.ts + latency_ns
-    known = int(np.searchsorted(start + horizon_ns, rows.mid_ts[-1], side="right"))
-    before, after = _mid_at(rows, start), _mid_at(rows, start + horizon_ns)
-    return after - before, known
+    if not rows:
+        raise DataError(
+            "the data gives no features row: too short, its book never became live, or its market "
+            "never open"
+        )
 
 
-def _mid_at(rows: Rows, ts: npt.NDArray[np.int64]) -> Floats:
-    last = np.searchsorted(rows.mid_ts, ts, side="right") - 1
-    return np.asarray(rows.mids[np.maximum(last, 0)])
+@dataclass(slots=True)
+class Seconds:
+    """Events by second, to tell storms from calm."""
 
+    _counts: dict[int, int] = field(default_factory=dict)
 
-def time_weights(ts: npt.NDArray[np.int64], longest_ns: int) -> Floats:
-    """How long each row was the newest, `longest_ns` at most, with mean 1.
+    def add(self, events: npt.NDArray[Any]) -> None:
+        """EVENT rows."""
+        second, count = np.unique(events["ts_recv"] // SECOND_NS, return_counts=True)
+        for key, more in zip(second.tolist(), count.tolist(), strict=True):
+            self._counts[key] = self._counts.get(key, 0) + more
 
-    Without weights the many rows of a storm, where the signal is faint, drown those of the calm.
-    """
-    alive = np.minimum(np.diff(ts, append=ts[-1:] + longest_ns), longest_ns).astype(np.float64)
-    alive = np.maximum(alive, 1.0)
-    return np.asarray(alive / alive.mean())
+    def stormy(self, ts: Int) -> npt.NDArray[np.bool_]:
+        """Whether each time lies in a storm, (n,); seconds without events are not counted."""
+        second = np.array(sorted(self._counts), np.int64)
+        count = np.array([self._counts[key] for key in second.tolist()])
+        storm = count > STORM * np.median(count)
+        at = np.minimum(np.searchsorted(second, ts // SECOND_NS), len(second) - 1)
+        return np.asarray(storm[at] & (second[at] == ts // SECOND_NS))
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Row ranges in time order; between two of them a label's length of rows is left out."""
+    """Row ranges in time order; what lies between two of them is purged or embargoed."""
 
     train: slice
     calibrate: slice
     test: slice
 
 
-def split(
-    rows: Rows, known: int, label_ns: int, shares: tuple[float, float] = (0.6, 0.15)
-) -> Split:
-    """First the training rows, then calibration, then test: `shares` are those of the first two."""
-    t0, t1 = int(rows.ts[0]), int(rows.ts[known - 1])
-    cuts = [t0 + round((t1 - t0) * share) for share in (shares[0], sum(shares))]
-    first, second = (int(np.searchsorted(rows.ts, cut)) for cut in cuts)
-    purged = [int(np.searchsorted(rows.ts, cut - label_ns)) for cut in cuts]
-    if not 0 < purged[0] <= first < purged[1] <= second < known:
-        raise DataError(f"{known} labelled rows over {(t1 - t0) / 1e9:.0f} s are too few to split")
-    return Split(slice(0, purged[0]), slice(first, purged[1]), slice(second, known))
+def split(rows: Rows, cuts: Cuts) -> Split:
+    """Slices of the last fold.
+
+    Raises:
+        DataError: too few labelled rows.
+    """
+    known = np.flatnonzero(~np.isnan(np.stack(list(rows.moves.values()))).all(axis=0))
+    span = int(rows.ts[0]), int(rows.ts[known[-1]]) if len(known) else int(rows.ts[0])
+    parts = cuts.by_time(*span)[-1]
+    slices = [_slice(rows, part) for part in parts]
+    for part, found in zip(parts, slices, strict=True):
+        if found.stop <= found.start:
+            raise DataError(
+                f"{len(known)} labelled rows over {(span[1] - span[0]) / 1e9:.0f} s are too few to "
+                f"split: {part.name} has none after purge and embargo"
+            )
+    return Split(*slices)
+
+
+def _slice(rows: Rows, part: Part) -> slice:
+    start, stop = np.searchsorted(rows.ts, [part.start_ts, part.end_ts]).tolist()
+    late = np.flatnonzero(rows.label_end[start:stop] > part.labels_by_ts)
+    return slice(start, start + int(late[0]) if len(late) else stop)
+
+
+def joined(parts: dict[str, Rows]) -> tuple[Rows, Split]:
+    """Parts of a dataset as rows that follow each other, and where each lies."""
+    rows = [parts[name] for name in PARTS]
+    ends = np.cumsum([len(part) for part in rows]).tolist()
+    whole = replace(
+        rows[0],
+        ts=np.concatenate([r.ts for r in rows]),
+        x=np.concatenate([r.x for r in rows]),
+        moves={h: np.concatenate([r.moves[h] for r in rows]) for h in rows[0].moves},
+        label_end=np.concatenate([r.label_end for r in rows]),
+        alive_ns=np.concatenate([r.alive_ns for r in rows]),
+        storm=np.concatenate([r.storm for r in rows]),
+    )
+    starts = [0, *ends[:-1]]
+    return whole, Split(*(slice(a, b) for a, b in zip(starts, ends, strict=True)))

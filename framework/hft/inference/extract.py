@@ -19,7 +19,7 @@ from hft.inference.stretches import NEVER, Stretches
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-_OF_LEVELS = ("depth_lots", "level_distance", "order_count")
+OF_LEVELS = ("depth_lots", "level_distance", "order_count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Wanted:
     @property
     def levels(self) -> tuple[int, int]:
         """The deepest level of bids and of asks that a column reads by itself, 0: none."""
-        used = [f for f in self.features if f.kind in _OF_LEVELS]
+        used = [f for f in self.features if f.kind in OF_LEVELS]
         bid, ask = (max((f.levels for f in used if f.side == s), default=0) for s in (1, -1))
         return bid, ask
 

@@ -36,6 +36,13 @@ class LabelLatency:
     constant_ns: int | None
     """None: drawn by row."""
 
+    @property
+    def typical_ns(self) -> int:
+        """The constant, or the medians of the legs together."""
+        if self.constant_ns is not None:
+            return self.constant_ns
+        return sum(int(leg.median()) for leg in self.legs)
+
     def of(self, ts: Int) -> Int:
         """Of rows made at `ts`, (n,) [ns]."""
         if self.constant_ns is not None:
@@ -81,10 +88,11 @@ def label_latency(plan: Plan, text: str, *, median: bool = False) -> LabelLatenc
         getattr(section, name) == PROFILE or not isinstance(getattr(section, name), str)
         for name in LEGS
     )
-    if median or not is_drawn:
-        said = f"median of {text}" if is_drawn else text
-        return LabelLatency(said, (), sum(int(leg.median()) for leg in legs))
-    return LabelLatency(text, legs, None)
+    drawn = LabelLatency(text, legs, None)
+    if is_drawn and not median:
+        return drawn
+    said = f"median of {text}" if is_drawn else text
+    return LabelLatency(said, (), drawn.typical_ns)
 
 
 def _of_profile(section: Any, profile: str) -> Any:

@@ -10,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.inference.card import Scaler
-from hft.inference.dataset import Floats, Rows, Split, future_moves, split, time_weights
+from hft.inference.classes import Classes, MoveWeights
+from hft.inference.dataset import Floats, Rows, Split, split
+from hft.inference.splitting import Cuts
+from hft.inference.trailing import varying
 
 Report = Callable[[str], None]
 
@@ -42,8 +45,10 @@ class Task:
 
     rows: Rows
     moves: Floats
+    """(n,) [ticks]; 0 where not known."""
     label: npt.NDArray[np.int64]
     weight: Floats
+    """0 where the move is not known."""
     parts: Split
     horizon_ns: int
     scaler: Scaler
@@ -57,25 +62,34 @@ class Task:
         return np.asarray(np.clip(x, -s.clip, s.clip), np.float32)
 
 
-def prepare(rows: Rows, config: TrainConfig, report: Report = print) -> Task:
-    """Chooses the horizon, then labels, splits and scales."""
-    weight = time_weights(rows.ts, config.longest_row_ns)
-    horizon_ns = choose_horizon(rows, weight, config, report)
-    moves, known = future_moves(rows, config.latency_ns, horizon_ns)
-    parts = split(rows, known, config.latency_ns + horizon_ns)
-    train = parts.train
-    threshold = _weighted_quantile(np.abs(moves[train]), weight[train], config.flat_share)
-    label = np.where(moves > threshold, 2, np.where(moves < -threshold, 0, 1)).astype(np.int64)
-    means = [
-        float(np.average(moves[train][label[train] == c], weights=weight[train][label[train] == c]))
-        for c in range(3)
-    ]
+def prepare(
+    rows: Rows, config: TrainConfig, report: Report = print, parts: Split | None = None
+) -> Task:
+    """Chooses the horizon, then labels, splits and scales; `parts`: split already."""
+    rows.require_horizons(config.horizons_ns)
+    parts = parts or split(rows, Cuts())
+    horizon_ns = choose_horizon(rows, parts, config, report)
+    moves = rows.moves[horizon_ns]
+    weight = _known_weight(rows, moves)
+    train, classes = parts.train, classes_of(rows, parts, horizon_ns, config)
+    means = list(classes.move_ticks)
+    report(f"flat is a move of at most {classes.threshold_ticks:g} ticks; mean moves {means}")
+    moves = np.nan_to_num(moves)
+    label = classes.of(moves).astype(np.int64)
     scaler = _scaler(rows.x[train], weight[train], config.clip)
-    report(f"flat is a move of at most {threshold:g} ticks; mean moves {means}")
-    return Task(rows, moves, label, weight, parts, horizon_ns, scaler, tuple(means))
+    return Task(rows, moves, label, weight, parts, horizon_ns, scaler, classes.move_ticks)
 
 
-def choose_horizon(rows: Rows, weight: Floats, config: TrainConfig, report: Report = print) -> int:
+def classes_of(rows: Rows, parts: Split, horizon_ns: int, config: TrainConfig) -> Classes:
+    """Classes of the training slice."""
+    weights = MoveWeights()
+    weights.add(rows.moves[horizon_ns][parts.train], rows.weight[parts.train])
+    return weights.classes(config.flat_share, None)
+
+
+def choose_horizon(
+    rows: Rows, parts: Split, config: TrainConfig, report: Report = print
+) -> int:
     """The shortest horizon at which a linear model forecasts nearly as well as at its best one.
 
     Fitted on two thirds of the training slice and judged on the last third: calibration and test
@@ -83,25 +97,24 @@ def choose_horizon(rows: Rows, weight: Floats, config: TrainConfig, report: Repo
     """
     scores = {}
     for horizon_ns in sorted(config.horizons_ns):
-        moves, known = future_moves(rows, config.latency_ns, horizon_ns)
-        train = split(rows, known, config.latency_ns + horizon_ns).train
-        scores[horizon_ns] = _linear_score(rows.x[train], moves[train], weight[train])
+        moves = rows.moves[horizon_ns]
+        weight = _known_weight(rows, moves)[parts.train]
+        known = np.flatnonzero(weight) + parts.train.start
+        scores[horizon_ns] = _linear_score(rows.x[known], moves[known], weight[weight > 0])
         report(f"horizon {horizon_ns / 1e6:6g} ms: linear correlation {scores[horizon_ns]:.3f}")
     enough = 0.9 * max(scores.values())
     return next(horizon_ns for horizon_ns, score in scores.items() if score >= enough)
 
 
+def _known_weight(rows: Rows, moves: Floats) -> Floats:
+    return np.where(np.isnan(moves), 0.0, rows.weight)
+
+
 def _scaler(x: Floats, weight: Floats, clip: float) -> Scaler:
     mean = np.average(x, axis=0, weights=weight)
     scale = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=weight))
-    scale = np.where(scale > 1e-9 * np.maximum(np.abs(mean), 1.0), scale, 1.0)
+    scale = varying(mean, scale)
     return Scaler(mean=tuple(mean.tolist()), scale=tuple(scale.tolist()), clip=clip)
-
-
-def _weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
-    order = np.argsort(values, kind="stable")
-    passed = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(passed, share * passed[-1])])
 
 
 def _with_one(x: Floats, scaler: Scaler) -> Floats:

@@ -26,7 +26,7 @@ from hft.errors import ConfigError, HftError
 from hft.features import Features, OnTouch
 from hft.inference.bundle import Bundle, Weights, save_bundle
 from hft.inference.card import FORMAT, Card, LayerEntry, Readout, Training, entries_of
-from hft.inference.dataset import Rows, collect
+from hft.inference.dataset import Rows, Split, collect
 from hft.inference.keras_fit import OUTPUTS, fit, parity, probabilities, require_keras
 from hft.inference.scores import auc, calibration_error, correlation, log_loss, slope, temperature
 from hft.inference.task import Report, Task, TrainConfig, linear_forecast, prepare
@@ -61,6 +61,7 @@ def train(
     out: str | Path,
     data: str,
     report: Report = print,
+    parts: Split | None = None,
 ) -> Bundle:
     """Trains, calibrates, measures and writes a bundle.
 
@@ -71,8 +72,9 @@ def train(
         out: the bundle's folder; its stem is the model's name.
         data: what the rows are, for the card.
         report: told what happens, a line at a time.
+        parts: where the slices lie, of a dataset that is split already.
     """
-    task = prepare(rows, config, report)
+    task = prepare(rows, config, report, parts)
     weights, layers = fit(task, config, report)
     card = _card(task, features, config, layers, name=Path(out).stem, data=data)
     weights, card = _calibrate(task, weights, card, report)
@@ -91,7 +93,8 @@ def measure(task: Task, weights: Weights, card: Card) -> dict[str, float]:
     storm, label, moves = task.rows.storm[cut], task.label[cut], task.moves[cut]
     linear = linear_forecast(task)
     found = {}
-    weathers = {"": np.ones(len(p), bool), "calm_": ~storm, "storm_": storm}
+    known = task.weight[cut] > 0
+    weathers = {"": known, "calm_": known & ~storm, "storm_": known & storm}
     for weather, at in weathers.items():
         found[weather + "rows"] = float(at.sum())
         if not at.any():
@@ -173,6 +176,30 @@ def _events(args: argparse.Namespace) -> tuple[Iterator[Any], str]:
     return source.chunks(symbol, args.start_of_data, args.end_of_data), symbol
 
 
+def _rows(
+    args: argparse.Namespace, config: TrainConfig
+) -> tuple[Rows, Features, Split | None, str, TrainConfig]:
+    """Rows of a dataset, or of events; of a dataset the labels are what they are."""
+    if args.dataset is not None:
+        from hft.inference.dataset_reading import open_dataset
+
+        dataset = open_dataset(args.dataset)
+        rows, parts = dataset.rows()
+        config = msgspec.structs.replace(
+            config, latency_ns=dataset.typical_latency_ns(), horizons_ns=tuple(rows.moves)
+        )
+        return rows, dataset.features(), parts, dataset.facts.instrument, config
+    chunks, data = _events(args)
+    rows = collect(
+        chunks,
+        INPUTS,
+        latency_ns=config.latency_ns,
+        horizons_ns=config.horizons_ns,
+        longest_row_ns=config.longest_row_ns,
+    )
+    return rows, INPUTS, None, data, config
+
+
 def _layers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(units) for units in text.split(","))
@@ -184,6 +211,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hft.inference.train", description=__doc__)
     parser.add_argument("--out", required=True, help="folder to write, NAME.bundle")
     parser.add_argument("--data", help="store folder or file of rows; default: a synthetic market")
+    parser.add_argument("--dataset", help="folder of `hft dataset`, instead of --data")
     parser.add_argument("--symbol", help="SYMBOL.VENUE in --data; default: the first")
     parser.add_argument("--from", dest="start_of_data", help="first time used of --data")
     parser.add_argument("--to", dest="end_of_data", help="end of --data used")
@@ -205,10 +233,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             units=args.units, latency_ns=parse_ns(args.latency), epochs=args.epochs, seed=args.seed
         )
         require_keras()
-        chunks, data = _events(args)
-        rows = collect(chunks, INPUTS)
+        rows, features, parts, data, config = _rows(args, config)
         print(f"{data}: {len(rows)} rows")
-        train(rows, INPUTS, config, out=args.out, data=data)
+        train(rows, features, config, out=args.out, data=data, parts=parts)
     except HftError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from error

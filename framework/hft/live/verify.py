@@ -50,11 +50,11 @@ def verify_run(folder: Path) -> Verification:
         StrategyError: a handler raises now that did not then.
     """
     run_folder.require_ended(folder)
-    facts = _json(folder / "environment.json")
+    facts = facts_of(folder)
     live = (folder / run_folder.MARKET_FILE).is_file()
-    plan = _plan(folder, facts)
-    notes = _changes(facts, plan, live)
-    journal = _whole_records(run_folder.read_journal(folder), live)
+    plan = plan_of(folder, facts)
+    notes = changes(facts, plan, live)
+    journal = whole_records(run_folder.read_journal(folder), live)
     if live:
         now = _feed_back(plan, folder, journal)
         if not len(journal) or journal["kind"][-1] != RecordKind.END:
@@ -62,14 +62,20 @@ def verify_run(folder: Path) -> Verification:
             now = now[: len(journal)]  # of the last input's outputs some may not have been written
     else:
         now = engine.run_once(plan).journal.view(JOURNAL)
-        if _status(folder) == "interrupted":
+        if status_of(folder) == "interrupted":
             notes.append("the run was interrupted: compared up to there")
             end = _last_stop(journal)
             journal, now = journal[:end], now[:end]
     return _compare(folder, journal, now, notes)
 
 
-def _plan(folder: Path, facts: dict[str, Any]) -> Plan:
+def facts_of(folder: Path) -> dict[str, Any]:
+    """What the run depended on, `environment.json`."""
+    return _json(folder / "environment.json")
+
+
+def plan_of(folder: Path, facts: dict[str, Any]) -> Plan:
+    """The run's plan, with the strategy as the folder has it."""
     recipe = folder / "recipe.toml"
     if not recipe.is_file():
         raise DataError(f"{folder} has no recipe.toml: is it a run folder?")
@@ -95,7 +101,8 @@ def _neighbours_of(home: Path) -> Iterator[None]:
         sys.path.remove(str(home.parent))
 
 
-def _status(folder: Path) -> str:
+def status_of(folder: Path) -> str:
+    """How the run ended; `died` where it left no report."""
     path = folder / "run.json"
     return str(_json(path).get("status")) if path.is_file() else "died"
 
@@ -118,7 +125,12 @@ _INPUTS = {
 }
 
 
-def _changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noqa: FBT001
+def changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noqa: FBT001
+    """What differs from the run without deciding its outputs, in words.
+
+    Raises:
+        ConfigError: code, bundle or data are not what the run used.
+    """
     from hft.environment import environment
 
     now = environment(plan)
@@ -134,7 +146,7 @@ def _changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noq
     return [f"{k} was {facts.get(k)}, is {now[k]}" for k in watched if facts.get(k) != now[k]]
 
 
-def _whole_records(journal: NDArray[Any], live: bool) -> NDArray[Any]:  # noqa: FBT001
+def whole_records(journal: NDArray[Any], live: bool) -> NDArray[Any]:  # noqa: FBT001
     """Records up to where a killed process stopped writing: beyond it the file is zeros."""
     end = len(journal)
     while end and not journal[end - 1].tobytes().strip(b"\0"):
@@ -168,13 +180,17 @@ def _last_stop(journal: NDArray[Any]) -> int:
     return int(after[-1]) if len(after) else len(journal)
 
 
-def _feed_back(plan: Plan, folder: Path, journal: NDArray[Any]) -> NDArray[Any]:
+def _feed_back(
+    plan: Plan, folder: Path, journal: NDArray[Any], kept: engine.Kept | None = None
+) -> NDArray[Any]:
     from hft import _core
 
     rows = run_folder.read_market(folder)
     venues = sorted({f.spec.venue for f in plan.feeds})
     verify = _core.Verify(engine.core_instruments(plan, venues), engine.engine_config(plan.recipe))
     engine.add_sources(verify, plan)
+    if kept is not None:
+        verify.keep_rows()
     strategy = engine.new_strategy(plan)
     try:
         verify.run(strategy, journal.view(np.uint8).reshape(-1), rows.view(np.uint8))
@@ -187,7 +203,25 @@ def _feed_back(plan: Plan, folder: Path, journal: NDArray[Any]) -> NDArray[Any]:
                 f"fed record {verify.at} of {len(journal)} again, it fails: "
                 f"{engine.handler_error(error)}"
             ) from error
+    if kept is not None:
+        kept(*verify.take_rows())
     return _made(verify)
+
+
+def keep_rows_again(
+    plan: Plan, folder: Path, journal: NDArray[Any], kept: engine.Kept
+) -> None:
+    """Repeats a run and tells its features rows: a live one from its journal, a replay anew."""
+    from hft.days import days_of, of_day
+
+    if (folder / run_folder.MARKET_FILE).is_file():
+        _feed_back(plan, folder, journal, kept)
+    elif plan.recipe.engine.overnight == "flatten":
+        for day in days_of(plan):
+            part, ends = of_day(plan, day)
+            engine.replay_rows(part, ends=ends, kept=kept)
+    else:
+        engine.replay_rows(plan, kept=kept)
 
 
 def _made(verify: Any) -> NDArray[Any]:

@@ -1,0 +1,203 @@
+"""Reads what `hft dataset` wrote, by batches or windows, scaled as a run would scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hft.errors import ConfigError, DataError, ModelError
+from hft.features import Feature, Features
+from hft.inference.card import Scaler
+from hft.inference.dataset import Rows, Split, joined
+from hft.inference.dataset_facts import SCALES, DatasetFacts, FoldFacts, read_facts
+from hft.inference.extract import OF_LEVELS
+from hft.inference.moves import column
+from hft.inference.splitting import PARTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Floats = npt.NDArray[np.float64]
+BATCH = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A folder of `hft dataset`, one fold of it."""
+
+    folder: Path
+    facts: DatasetFacts
+    fold: FoldFacts
+
+    @property
+    def names(self) -> list[str]:
+        """Of the feature columns, in order."""
+        return [entry.name for entry in self.facts.features]
+
+    def features(self, own: Iterable[Feature] = ()) -> Features:
+        """Columns and trigger, for the engine; `own` are those of `@feature`."""
+        from hft.inference.bundle import features_of
+
+        try:
+            return features_of(
+                self.facts.features, self.facts.trigger, {f.name: f for f in own}, self.folder
+            )
+        except ModelError as error:
+            raise ConfigError(str(error)) from error
+
+    def path(self, part: str) -> Path:
+        """The file of a part.
+
+        Raises:
+            ConfigError: no such part.
+            DataError: its file is missing.
+        """
+        if part not in self.fold.parts:
+            raise ConfigError(f"no part {part!r}; there are {', '.join(PARTS)}")
+        path = self.folder / self.fold.parts[part].file
+        if not path.is_file():
+            raise DataError(f"{path}: no such file, though the dataset says that it wrote it")
+        return path
+
+    def frames(self, part: str, rows: int = BATCH) -> Iterator[pl.DataFrame]:
+        """All columns of a part, at most `rows` rows at a time."""
+        import polars as pl
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path(part)) as file:
+            for batch in file.iter_batches(rows):
+                frame = pl.from_arrow(batch)
+                assert isinstance(frame, pl.DataFrame)
+                yield frame
+
+    def scales(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+        """Trailing estimates: from when each holds, (p,) [ns], means and scales, (p, k)."""
+        import polars as pl
+
+        table = pl.read_parquet(self.folder / SCALES)
+        mean, scale = (
+            table.select(f"{what}_{name}" for name in self.names).to_numpy()
+            for what in ("mean", "scale")
+        )
+        return table["start_ts"].to_numpy(), mean, scale
+
+    def scaler_at(self, ts: int) -> Scaler:
+        """What a run would scale by at a time: the newest estimate made before it.
+
+        Raises:
+            DataError: there is none yet.
+        """
+        start, mean, scale = self.scales()
+        at = int(np.searchsorted(start, ts, side="right")) - 1
+        if at < 0:
+            raise DataError(f"{self.folder}: no trailing estimate of scales was made before {ts}")
+        return Scaler(
+            mean=tuple(mean[at].tolist()),
+            scale=tuple(scale[at].tolist()),
+            clip=self.fold.scaler.clip,
+        )
+
+    def scaled(self, frame: pl.DataFrame, *, trailing: bool = False) -> Floats:
+        """(n, k) as a network sees them; rows without a trailing estimate are NaN."""
+        x = frame.select(self.names).to_numpy()
+        clip = self.fold.scaler.clip
+        if not trailing:
+            mean, scale = np.array(self.fold.scaler.mean), np.array(self.fold.scaler.scale)
+            return np.asarray(np.clip((x - mean) / scale, -clip, clip))
+        _, means, scales = self.scales()
+        period = frame["period"].to_numpy()
+        made = np.full(x.shape, np.nan)
+        has = period >= 0
+        made[has] = (x[has] - means[period[has]]) / scales[period[has]]
+        return np.clip(made, -clip, clip)
+
+    def mask(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """(n, k) whether the level a column reads was there; padding is False."""
+        there = np.ones((frame.height, len(self.names)), bool)
+        for i, entry in enumerate(self.facts.features):
+            if entry.kind in OF_LEVELS:
+                side = "bid" if entry.side > 0 else "ask"
+                there[:, i] = frame[f"levels_{side}"].to_numpy() >= entry.levels
+        return there
+
+    def windows(
+        self, part: str, length: int, *, trailing: bool = False, rows: int = BATCH
+    ) -> Iterator[tuple[npt.NDArray[np.float32], pl.DataFrame]]:
+        """Windows of consecutive rows of one stretch, and the frame of each one's last row.
+
+        Yields:
+            (n, length, k) scaled, never across a break, and n rows of the part.
+        """
+        import polars as pl
+
+        if length < 1:
+            raise ConfigError(f"window length is {length}: want at least 1")
+        before: pl.DataFrame | None = None
+        for frame in self.frames(part, rows):
+            whole = frame if before is None else pl.concat([before, frame])
+            x = self.scaled(whole, trailing=trailing).astype(np.float32)
+            # Consecutive rows of the part are consecutive rows of the stretch: numbers tell.
+            number, stretch = whole["number"].to_numpy(), whole["stretch"].to_numpy()
+            end = np.arange(max(length - 1, whole.height - frame.height), whole.height)
+            start = end - length + 1
+            one = (stretch[end] == stretch[start]) & (number[end] - number[start] == length - 1)
+            whole_row = ~np.isnan(x).any(axis=1)
+            gaps = np.concatenate([[0], np.cumsum(~whole_row)])
+            ends = end[one & (gaps[end + 1] == gaps[start])]
+            if len(ends):
+                yield x[ends[:, None] + np.arange(1 - length, 1)], whole[ends.tolist()]
+            before = whole.tail(length - 1) if length > 1 else None
+
+    def typical_latency_ns(self) -> int:
+        """From a row to its labels: the constant, or the median of the training rows."""
+        import polars as pl
+
+        if self.facts.latency_ns is not None:
+            return self.facts.latency_ns
+        drawn = pl.read_parquet(self.path("train"), columns=["latency_ns"])["latency_ns"]
+        return int(np.median(drawn.to_numpy()))
+
+    def rows(self) -> tuple[Rows, Split]:
+        """The fold in memory, for training; rows that repeat the one before are left out."""
+        return joined({part: self._rows(part) for part in PARTS})
+
+    def _rows(self, part: str) -> Rows:
+        import polars as pl
+
+        frame = pl.read_parquet(self.path(part)).filter(~pl.col("filled"))
+        latency: Any = self.facts.latency_ns
+        if latency is None:
+            latency = frame["latency_ns"].to_numpy()
+        ts = frame["ts"].to_numpy()
+        moves = {
+            h: frame[column("move", h)].cast(pl.Float64).fill_null(np.nan).to_numpy()
+            for h in self.facts.horizons_ns
+        }
+        return Rows(
+            ts,
+            frame.select(self.names).to_numpy(),
+            moves,
+            ts + latency + max(self.facts.horizons_ns),
+            frame["alive_ns"].to_numpy(),
+            frame["storm"].to_numpy(),
+            self.facts.data_hash,
+        )
+
+
+def open_dataset(folder: str | Path, fold: int = 1) -> Dataset:
+    """Opens a dataset folder.
+
+    Raises:
+        ConfigError: it has no such fold.
+        DataError: it is none, or damaged.
+    """
+    path = Path(folder)
+    facts = read_facts(path)
+    if not 1 <= fold <= len(facts.folds):
+        raise ConfigError(f"{path} has {len(facts.folds)} folds, there is no fold {fold}")
+    return Dataset(path, facts, facts.folds[fold - 1])
