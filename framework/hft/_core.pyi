@@ -1192,6 +1192,14 @@ class Replay:
 
     def make_bars(self, interval_ns: int) -> None: ...
 
+    def keep_rows(self) -> None:
+        """From now on features rows are kept until `take_rows`."""
+
+    def take_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None, None))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        Rows since the last call: (n, 3) ts, instrument, model; and their values, flat.
+        """
+
 class CancelPass:
     """Where cancelled lots stood in their queue."""
 
@@ -1318,6 +1326,14 @@ class LiveSim:
 
     def make_bars(self, interval_ns: int) -> None: ...
 
+    def keep_rows(self) -> None:
+        """From now on features rows are kept until `take_rows`."""
+
+    def take_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None, None))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        Rows since the last call: (n, 3) ts, instrument, model; and their values, flat.
+        """
+
 class Verify:
     """Feeds a live journal's inputs back into the engine."""
 
@@ -1336,3 +1352,11 @@ class Verify:
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 
     def make_bars(self, interval_ns: int) -> None: ...
+
+    def keep_rows(self) -> None:
+        """From now on features rows are kept until `take_rows`."""
+
+    def take_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None, None))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        Rows since the last call: (n, 3) ts, instrument, model; and their values, flat.
+        """

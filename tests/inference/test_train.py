@@ -29,9 +29,7 @@ def rows():
 
 def labelled(synth, features, config):
     chunks = (chunk for _, chunk in synthesize_chunks(synth))
-    return collect(
-        chunks, features, latency_ns=config.latency_ns, horizons_ns=config.horizons_ns
-    )
+    return collect(chunks, features, latency_ns=config.latency_ns, horizons_ns=config.horizons_ns)
 
 
 def test_scaling_and_classes_come_from_the_training_slice_alone(rows):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hft.errors import DataError
 from hft.features import Features
-from hft.inference.extract import Block, Extractor, Wanted
+from hft.inference.extract import LONGEST_ROW_NS, Block, Extractor, Wanted
 from hft.inference.label_latency import constant
 from hft.inference.splitting import PARTS, Cuts, Part
 
@@ -40,6 +40,8 @@ class Rows:
     """(n,) where the longest label ends [ns]."""
     alive_ns: Int
     """(n,) how long each was the newest."""
+    stretch: Int
+    """(n,) of trading without a break, ascending."""
     storm: npt.NDArray[np.bool_]
     """(n,) for reports only: a storm is known when the data are over."""
     sha256: str
@@ -73,7 +75,7 @@ def collect(
     *,
     latency_ns: int,
     horizons_ns: tuple[int, ...],
-    longest_row_ns: int = Wanted.longest_row_ns,
+    longest_row_ns: int = LONGEST_ROW_NS,
 ) -> Rows:
     """Runs chunks of one instrument's events through the core.
 
@@ -98,6 +100,7 @@ def collect(
         {horizon_ns: move[:, h] for h, horizon_ns in enumerate(horizons_ns)},
         ts + latency + max(horizons_ns),
         np.concatenate([b.alive_ns for b in blocks]),
+        np.concatenate([b.labels.stretch for b in blocks]),
         seconds.stormy(ts),
         digest.hexdigest(),
     )
@@ -152,17 +155,26 @@ def split(rows: Rows, cuts: Cuts) -> Split:
     Raises:
         DataError: too few labelled rows.
     """
-    known = np.flatnonzero(~np.isnan(np.stack(list(rows.moves.values()))).all(axis=0))
-    span = int(rows.ts[0]), int(rows.ts[known[-1]]) if len(known) else int(rows.ts[0])
-    parts = cuts.by_time(*span)[-1]
+    known = ~np.isnan(np.stack(list(rows.moves.values()))).all(axis=0)
+    if not known.any():
+        raise DataError(f"none of {len(rows)} rows has a label: the data are too short")
+    spans = spans_of(rows.ts[known], rows.stretch[known])
+    parts = cuts.by_time(spans)[-1]
     slices = [_slice(rows, part) for part in parts]
     for part, found in zip(parts, slices, strict=True):
         if found.stop <= found.start:
             raise DataError(
-                f"{len(known)} labelled rows over {(span[1] - span[0]) / 1e9:.0f} s are too few to "
-                f"split: {part.name} has none after purge and embargo"
+                f"{known.sum()} labelled rows over {sum(b - a for a, b in spans) / 1e9:.0f} s are "
+                f"too few to split: {part.name} has none after purge and embargo"
             )
     return Split(*slices)
+
+
+def spans_of(ts: Int, stretch: Int) -> list[tuple[int, int]]:
+    """First and last of these rows in each stretch."""
+    first = np.flatnonzero(np.diff(stretch, prepend=-1))
+    last = np.append(first[1:], len(ts)) - 1
+    return list(zip(ts[first].tolist(), ts[last].tolist(), strict=True))
 
 
 def _slice(rows: Rows, part: Part) -> slice:
@@ -182,6 +194,7 @@ def joined(parts: dict[str, Rows]) -> tuple[Rows, Split]:
         moves={h: np.concatenate([r.moves[h] for r in rows]) for h in rows[0].moves},
         label_end=np.concatenate([r.label_end for r in rows]),
         alive_ns=np.concatenate([r.alive_ns for r in rows]),
+        stretch=np.concatenate([r.stretch for r in rows]),
         storm=np.concatenate([r.storm for r in rows]),
     )
     starts = [0, *ends[:-1]]

@@ -58,10 +58,10 @@ def heard(plan: Plan) -> list[Feed]:
     def late(chunks: Iterator[Events]) -> Iterator[Events]:
         return delayed(chunks, leg, latency.scale)
 
-    return [
-        replace(feed, chunks=lambda feed=feed: late(feed.chunks()), days=feed.days.through(late))
-        for feed in plan.feeds
-    ]
+    def of(feed: Feed) -> Feed:
+        return replace(feed, chunks=lambda: late(feed.chunks()), days=feed.days.through(late))
+
+    return [of(feed) for feed in plan.feeds]
 
 
 def horizons_of(text: str) -> tuple[int, ...]:
@@ -114,9 +114,7 @@ def make_datasets(
     """
     source, horizons = source_of(plan, model), horizons_of(labels)
     drawn = label_latency(plan, latency, median=median)
-    wanted = Wanted(
-        source.features, drawn, horizons, one_sided_ns=one_sided_ns, pause_ns=pause_ns
-    )
+    wanted = Wanted(source.features, drawn, horizons, one_sided_ns=one_sided_ns, pause_ns=pause_ns)
     embargo_ns = drawn.typical_ns + max(horizons) if embargo is None else parse_ns(embargo)
     options = replace(
         options,

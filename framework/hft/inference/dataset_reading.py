@@ -184,6 +184,7 @@ class Dataset:
             moves,
             ts + latency + max(self.facts.horizons_ns),
             frame["alive_ns"].to_numpy(),
+            frame["stretch"].to_numpy(),
             frame["storm"].to_numpy(),
             self.facts.data_hash,
         )

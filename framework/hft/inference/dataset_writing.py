@@ -23,7 +23,7 @@ import numpy.typing as npt
 from hft.errors import ConfigError
 from hft.inference.card import Scaler, entries_of
 from hft.inference.classes import OUTPUTS, Classes, MoveWeights
-from hft.inference.dataset import Seconds, require_any
+from hft.inference.dataset import Seconds, require_any, spans_of
 from hft.inference.dataset_facts import (
     FACTS,
     METADATA_KEY,
@@ -186,8 +186,8 @@ class _Passed:
     """Of the newest row."""
     first_ts: int = 0
     last_ts: int = 0
-    last_known_ts: int = 0
-    """Of the last row with a label."""
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By stretch: its first and last row with a label."""
     days: list[int] = field(default_factory=list)
     """UTC days with rows, from the epoch."""
 
@@ -270,9 +270,11 @@ def _note(block: Block, period: npt.NDArray[np.int64], passed: _Passed) -> None:
     passed.rows += len(block)
     passed.period = int(period[-1])
     passed.last_ts = int(block.ts[-1])
-    known = np.flatnonzero(~np.isnan(block.labels.move).all(axis=1))
-    if len(known):
-        passed.last_known_ts = int(block.ts[known[-1]])
+    known = ~np.isnan(block.labels.move).all(axis=1)
+    stretch = block.labels.stretch[known]
+    for start, end in spans_of(block.ts[known], stretch) if known.any() else ():
+        number = int(stretch[np.searchsorted(block.ts[known], start)])
+        passed.spans[number] = (passed.spans.get(number, (start, end))[0], end)
     passed.filled += int(block.filled.sum())
     passed.unscaled += int((period < 0).sum())
     for day in np.unique(block.ts // DAY_NS).tolist():
@@ -315,7 +317,8 @@ def _schema(wanted: Wanted, options: Options, *, final: bool) -> pa.Schema:
 def _folds(options: Options, passed: _Passed) -> list[Fold]:
     if options.by_day:
         return options.cuts.by_day([day * DAY_NS for day in passed.days], passed.last_ts)
-    return options.cuts.by_time(passed.first_ts, passed.last_known_ts or passed.last_ts)
+    require_rows({"train": len(passed.spans)}, (passed.last_ts - passed.first_ts) / 1e9)
+    return options.cuts.by_time(list(passed.spans.values()))
 
 
 def _write_fold(
@@ -352,7 +355,7 @@ def _write_fold(
         for writer in writers.values():
             writer.close()
     labelled = {name: f.rows - f.unlabelled for name, f in facts.items()}
-    require_rows(labelled, (passed.last_ts - passed.first_ts) / 1e9)
+    require_rows(labelled, sum(end - start for start, end in passed.spans.values()) / 1e9)
     return FoldFacts(parts=facts, horizons=horizons, scaler=scaler)
 
 

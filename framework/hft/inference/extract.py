@@ -19,6 +19,7 @@ from hft.inference.stretches import NEVER, Stretches
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+LONGEST_ROW_NS = 50_000_000
 OF_LEVELS = ("depth_lots", "level_distance", "order_count")
 
 
@@ -33,7 +34,7 @@ class Wanted:
     """How long a missing side is bridged."""
     pause_ns: int = 300_000_000_000
     """A feed that is silent for longer breaks the stretch."""
-    longest_row_ns: int = 50_000_000
+    longest_row_ns: int = LONGEST_ROW_NS
     """A row that stays the newest for longer weighs no more."""
 
     @property
@@ -81,8 +82,11 @@ class _Waiting:
         return _Waiting(self.ts[s], self.x[s], self.filled[s])
 
     def then(self, other: _Waiting) -> _Waiting:
-        pairs = (self.ts, other.ts), (self.x, other.x), (self.filled, other.filled)
-        return _Waiting(*(np.concatenate(pair) for pair in pairs))
+        return _Waiting(
+            np.concatenate([self.ts, other.ts]),
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.filled, other.filled]),
+        )
 
 
 @dataclass(slots=True)

@@ -41,7 +41,7 @@ class LabelLatency:
         """The constant, or the medians of the legs together."""
         if self.constant_ns is not None:
             return self.constant_ns
-        return sum(int(leg.median()) for leg in self.legs)
+        return sum(int(leg.median) for leg in self.legs)
 
     def of(self, ts: Int) -> Int:
         """Of rows made at `ts`, (n,) [ns]."""
@@ -70,7 +70,7 @@ def label_latency(plan: Plan, text: str, *, median: bool = False) -> LabelLatenc
     Raises:
         ConfigError: neither a duration nor a profile.
     """
-    from hft.config import PROFILE
+    from hft.config import PROFILE, Series
     from hft.execution.latency import core_legs, resolve
 
     try:
@@ -84,10 +84,8 @@ def label_latency(plan: Plan, text: str, *, median: bool = False) -> LabelLatenc
     section = resolve(section)
     made = core_legs(section, plan.recipe.seed, plan.feeds, ids=False)
     legs = tuple(getattr(made, name) for name in LEGS)
-    is_drawn = any(
-        getattr(section, name) == PROFILE or not isinstance(getattr(section, name), str)
-        for name in LEGS
-    )
+    told = [getattr(section, name) for name in LEGS]
+    is_drawn = any(leg == PROFILE or isinstance(leg, Series) for leg in told)
     drawn = LabelLatency(text, legs, None)
     if is_drawn and not median:
         return drawn

@@ -69,13 +69,17 @@ class Cuts:
         if self.folds < 1:
             raise ConfigError(f"folds is {self.folds}: want at least 1")
 
-    def by_time(self, first_ts: int, last_ts: int) -> list[Fold]:
-        """Folds of rows from `first_ts` to `last_ts`."""
-        length, folds = last_ts - first_ts, []
+    def by_time(self, spans: Sequence[tuple[int, int]]) -> list[Fold]:
+        """Folds by shares of the time in which there are rows.
+
+        Args:
+            spans: first and last row of each stretch, in order; nights between them do not count.
+        """
+        last, folds = spans[-1][1], []
         for *cuts, stop in self._ends():
-            at = [first_ts + round(length * share) for share in cuts]
-            end = last_ts + 1 if stop == 1.0 else first_ts + round(length * stop)
-            folds.append(self._fold([first_ts, *at], end))
+            at = [_instant(spans, share) for share in cuts]
+            end = last + 1 if stop == 1.0 else _instant(spans, stop)
+            folds.append(self._fold([spans[0][0], *at], end))
         return folds
 
     def by_day(self, day_starts: Sequence[int], last_ts: int) -> list[Fold]:
@@ -110,6 +114,16 @@ class Cuts:
             Part("calibrate", calibrate, calibrate + self.embargo_ns, test, test),
             Part("test", test, test + self.embargo_ns, end, NEVER),  # nothing is learnt from it
         )
+
+
+def _instant(spans: Sequence[tuple[int, int]], share: float) -> int:
+    """When that share of the spans together is over."""
+    left = round(sum(end - start for start, end in spans) * share)
+    for start, end in spans:
+        if left <= end - start:
+            return start + left
+        left -= end - start
+    return spans[-1][1]
 
 
 def require_rows(counts: dict[str, int], span_s: float) -> None:

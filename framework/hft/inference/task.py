@@ -87,9 +87,7 @@ def classes_of(rows: Rows, parts: Split, horizon_ns: int, config: TrainConfig) -
     return weights.classes(config.flat_share, None)
 
 
-def choose_horizon(
-    rows: Rows, parts: Split, config: TrainConfig, report: Report = print
-) -> int:
+def choose_horizon(rows: Rows, parts: Split, config: TrainConfig, report: Report = print) -> int:
     """The shortest horizon at which a linear model forecasts nearly as well as at its best one.
 
     Fitted on two thirds of the training slice and judged on the last third: calibration and test

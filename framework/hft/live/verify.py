@@ -208,9 +208,7 @@ def _feed_back(
     return _made(verify)
 
 
-def keep_rows_again(
-    plan: Plan, folder: Path, journal: NDArray[Any], kept: engine.Kept
-) -> None:
+def keep_rows_again(plan: Plan, folder: Path, journal: NDArray[Any], kept: engine.Kept) -> None:
     """Repeats a run and tells its features rows: a live one from its journal, a replay anew."""
     from hft.days import days_of, of_day
 
