@@ -75,8 +75,8 @@ def run_day(
     from hft import engine
 
     try:
-        of_day, ends = of_day(plan, day)
-        outcome = engine.replay_rows(of_day, tick, stopped, ends)
+        part, ends = of_day(plan, day)
+        outcome = engine.replay_rows(part, tick, stopped, ends)
     except HftError as error:
         return error
     run = outcome.run

@@ -61,8 +61,10 @@ class Rows:
         return np.asarray(alive / alive.mean())
 
     def require_horizons(self, horizons_ns: Iterable[int]) -> None:
-        """Raises:
-        DataError: a horizon was not labelled.
+        """Refuses rows that lack a horizon.
+
+        Raises:
+            DataError: names it.
         """
         missing = sorted(set(horizons_ns) - set(self.moves))
         if missing:

@@ -1,10 +1,10 @@
 """Stretches of trading without a break: what no window and no label may reach across.
 
-A stretch begins with the first packet after which the book is live, has two sides and the market is
-open. It ends at a STATUS row that says otherwise (halt, auction, close, gap), `one_sided_ns` after a
-side went away and did not come back, `pause_ns` after the last packet of a feed that fell silent,
-and with the day where days are apart. Every end is told by what came before it: whether a row
-belongs to a stretch does not depend on its future.
+A stretch begins with the first packet after which the book is live, has two sides and the market
+is open. It ends at a STATUS row that says otherwise (halt, auction, close, gap), `one_sided_ns`
+after a side went away and did not come back, `pause_ns` after the last packet of a feed that fell
+silent, and with the day where days are apart. Every end is told by what came before it: whether a
+row belongs to a stretch does not depend on its future.
 """
 
 from __future__ import annotations
