@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from hft import engine, run_folder
+from hft.data.store import Store
+from hft.data.synth import SynthConfig, synthesize
 from hft.errors import ConfigError, DataError
 from hft.inference.skew import Skew, check_skew, digests
 from hft.journal import JOURNAL, RecordKind, checksums
+from hft.live import session
 from hft.plan import prepare
 
 STRATEGY = """
@@ -92,6 +95,31 @@ def test_an_honest_run_has_no_skew_however_busy_its_thread_was(tmp_path, trigger
     skew = check_skew(run(tmp_path, trigger=trigger))
     assert facts(skew) == [(True, 0)]
     assert skew.notes == ()
+
+
+def test_a_live_session_has_no_skew(tmp_path):
+    (tmp_path / "maker.py").write_text(
+        STRATEGY.replace("TRIGGER", "OnTouch()").replace("COLUMN", "").replace("1s", "100ms")
+    )
+    recipe = {"data": {"path": "synth", "synth": {"symbols": ["A"]}}}
+    plan = prepare(tmp_path / "maker.py", recipe=recipe)
+    folder = run_folder.new_folder("live", "maker", tmp_path)
+    run_folder.write_outcome(folder, plan, session.run_sim(plan, folder, 3_000_000_000))
+    skew = check_skew(folder)
+    assert [source.differ for source in skew.sources] == [0]
+    assert skew.sources[0].rows > 20
+    doctor(folder, 7)
+    (source,) = check_skew(folder).sources
+    assert (source.differ, source.unknown) == (1, 1)
+
+
+def test_days_apart_are_made_a_day_at_a_time(tmp_path):
+    for day in ("2024-01-01", "2024-01-02"):
+        rows, (spec,) = synthesize(SynthConfig(start=f"{day}T10:00", duration_s=8.0))
+        Store(tmp_path / "store").write(rows[spec.name], spec)
+    data, engine = {"path": str(tmp_path / "store")}, {"overnight": "flatten", "bracket": False}
+    skew = check_skew(run(tmp_path, data=data, engine=engine))
+    assert facts(skew) == [(True, 0)]
 
 
 @pytest.mark.parametrize("trigger", ["OnTouch()", "Every('10ms')"])

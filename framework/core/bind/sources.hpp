@@ -57,9 +57,8 @@ void bind_sources(nb::class_<Run>& c) {
             for (const auto& row : rows)
               keys.insert(keys.end(), {row.ts, row.instrument, static_cast<Ts>(row.model)});
             const std::size_t values = engine.kept_values.size();
-            return std::make_pair(
-                moved_to_numpy(std::move(keys), {rows.size(), std::size_t{3}}),
-                moved_to_numpy(std::exchange(engine.kept_values, {}), {values}));
+            return std::make_pair(moved_to_numpy(std::move(keys), {rows.size(), std::size_t{3}}),
+                                  moved_to_numpy(std::exchange(engine.kept_values, {}), {values}));
           },
           "Rows since the last call: (n, 3) ts, instrument, model; and their values, flat.");
 }
