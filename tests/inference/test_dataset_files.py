@@ -18,8 +18,9 @@ from hft.data.synth import SynthConfig, synthesize
 from hft.errors import ConfigError, DataError
 from hft.features import compute_features
 from hft.inference.dataset_command import make_datasets
+from hft.inference.dataset_facts import METADATA_KEY
 from hft.inference.dataset_reading import open_dataset
-from hft.inference.dataset_writing import METADATA_KEY, Options
+from hft.inference.dataset_rows import Options
 from hft.inference.splitting import PARTS, Cuts
 from hft.inference.task import TrainConfig, prepare
 from hft.plan import prepare as plan_of

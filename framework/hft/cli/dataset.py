@@ -110,7 +110,7 @@ def dataset(
     from hft.data.progress import progress
     from hft.durations import parse_ns
     from hft.inference.dataset_command import make_datasets, summary
-    from hft.inference.dataset_writing import Options, shares_of
+    from hft.inference.dataset_rows import Options, shares_of
     from hft.inference.splitting import Cuts
     from hft.loader import project_strategy
     from hft.plan import prepare

@@ -125,21 +125,32 @@ def require_any(rows: int) -> None:
 class Seconds:
     """Events by second, to tell storms from calm."""
 
-    _counts: dict[int, int] = field(default_factory=dict)
+    _second: Int = field(default_factory=lambda: np.empty(0, np.int64))
+    """Ascending, those with events."""
+    _count: Int = field(default_factory=lambda: np.empty(0, np.int64))
+    _parts: list[tuple[Int, Int]] = field(default_factory=list)
+    """Of chunks since; the last second of one may be the first of the next."""
 
     def add(self, events: npt.NDArray[Any]) -> None:
         """EVENT rows."""
-        second, count = np.unique(events["ts_recv"] // SECOND_NS, return_counts=True)
-        for key, more in zip(second.tolist(), count.tolist(), strict=True):
-            self._counts[key] = self._counts.get(key, 0) + more
+        self._parts.append(np.unique(events["ts_recv"] // SECOND_NS, return_counts=True))
 
     def stormy(self, ts: Int) -> npt.NDArray[np.bool_]:
         """Whether each time lies in a storm, (n,); seconds without events are not counted."""
-        second = np.array(sorted(self._counts), np.int64)
-        count = np.array([self._counts[key] for key in second.tolist()])
-        storm = count > STORM * np.median(count)
-        at = np.minimum(np.searchsorted(second, ts // SECOND_NS), len(second) - 1)
-        return np.asarray(storm[at] & (second[at] == ts // SECOND_NS))
+        self._sum_up()
+        storm = self._count > STORM * np.median(self._count)
+        second = ts // SECOND_NS
+        at = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
+        return np.asarray(storm[at] & (self._second[at] == second))
+
+    def _sum_up(self) -> None:
+        if not self._parts:
+            return
+        parts = [(self._second, self._count), *self._parts]
+        self._second, place = np.unique(np.concatenate([s for s, _ in parts]), return_inverse=True)
+        self._count = np.zeros(len(self._second), np.int64)
+        np.add.at(self._count, place, np.concatenate([c for _, c in parts]))
+        self._parts = []
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from hft.durations import parse_ns
 from hft.errors import ConfigError
 from hft.inference.dataset_facts import DatasetFacts
-from hft.inference.dataset_writing import Options, Source, write_dataset
+from hft.inference.dataset_rows import Options
+from hft.inference.dataset_writing import Source, write_dataset
 from hft.inference.extract import Wanted
 from hft.inference.label_latency import label_latency
 
