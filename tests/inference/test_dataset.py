@@ -167,6 +167,18 @@ def test_latency_shifts_labels_exactly():
         assert set(found["short"][up, 0].tolist()) == {-6.0}  # 100 - 106
 
 
+def test_a_label_is_of_the_venue_s_market():
+    """A feed that is late by d makes every row d later; its order is as late at the venue."""
+    prompt = random_stream(9, packets=2_000, faults=False)
+    late = prompt.copy()
+    late["ts_recv"] += 4 * MS
+    now, _ = extracted(prompt, latency=constant(LATENCY + 4 * MS))
+    then, _ = extracted(late)
+    assert np.array_equal(then["ts"], now["ts"] + 4 * MS)
+    for name in ("x", "mid", "move", "long", "short"):
+        assert np.array_equal(then[name], now[name], equal_nan=True)
+
+
 def test_a_drawn_latency_is_a_row_s_own(events):
     class Leg:
         def at(self, ts):

@@ -19,7 +19,9 @@ def found(ts, two_sided=None, state=None, *, pause=100, one_sided=10, chunks=1):
     state = np.zeros(len(ts), np.int64) if state is None else np.array(state, np.int64)
     stretches = Stretches(pause, one_sided)
     for part in np.array_split(np.arange(len(ts)), chunks):
-        stretches.feed(ts[part], two_sided[part], state[part])
+        stretches.feed(ts[part], ts[part] - 7, two_sided[part], state[part])
+    for end, event_end in zip(stretches.ends, stretches.event_ends, strict=True):
+        assert event_end == (NEVER if end == NEVER else end - 7)
     return list(zip(stretches.starts, stretches.ends, stretches.causes, strict=True))
 
 
@@ -72,12 +74,12 @@ def test_what_comes_later_changes_no_stretch_before():
     ts = np.cumsum(rng.choice([1, 5, 30, 150], 300))
     sides, state = rng.random(300) > 0.3, rng.choice([0, 0, 0, 0, 1], 300)
     whole = Stretches(100, 10)
-    whole.feed(ts, sides, state)
+    whole.feed(ts, ts, sides, state)
     for n in range(1, 300, 13):
         part = Stretches(100, 10)
-        part.feed(ts[:n], sides[:n], state[:n])
+        part.feed(ts[:n], ts[:n], sides[:n], state[:n])
         at = np.arange(ts[0], ts[n - 1])
-        assert np.array_equal(part.of(at)[0] >= 0, whole.of(at)[0] >= 0)
+        assert np.array_equal(part.of(at) >= 0, whole.of(at) >= 0)
 
 
 def test_a_book_is_in_a_gap_until_its_snapshot_is_whole():

@@ -132,7 +132,8 @@ class Extractor:
         """The next rows are of another day, with a book of its own; gives those of this one."""
         last = self.stretches.last_ts
         if last is not None:
-            self.stretches.end(last + 1, "day")
+            assert self.stretches.last_event is not None
+            self.stretches.end(last + 1, self.stretches.last_event + 1, "day")
         block = self.rest()
         self._stream = None
         self.labels.new_book()
@@ -156,7 +157,7 @@ class Extractor:
             rows = self._filled(rows)
         if len(rows):
             self._newest = rows.cut(len(rows) - 1, len(rows))
-        inside = self.stretches.of(rows.ts)[0] >= 0
+        inside = self.stretches.of(rows.ts) >= 0
         self.outside += int((~inside).sum())
         kept = _Waiting(rows.ts[inside], rows.x[inside], rows.filled[inside])
         self._waiting = self._waiting.then(kept)
@@ -167,8 +168,8 @@ class Extractor:
         rows = self._newest.then(rows)
         if not len(rows):
             return rows
-        stretch, ends = self.stretches.of(rows.ts)
-        last = self.stretches.last_ts
+        stretch = self.stretches.of(rows.ts)
+        ends, last = self.stretches.ends_of(stretch), self.stretches.last_ts
         assert last is not None
         # The core makes the row of an instant when a later packet comes.
         until = np.minimum(np.append(rows.ts[1:], last), ends)
@@ -215,7 +216,7 @@ class Extractor:
             return ts
         longest = self.wanted.longest_row_ns
         later = np.append(ts[1:], after if len(after) else ts[-1:] + longest)
-        ends = np.array(self.stretches.ends)[stretch]
+        ends = self.stretches.ends_of(stretch)
         until = np.minimum(later, np.where(ends == NEVER, later, ends))
         return np.minimum(until - ts, longest)
 

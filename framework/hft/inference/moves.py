@@ -1,8 +1,11 @@
 """The one label maker: what the market did between a row's earliest trade and a horizon later.
 
 A label starts `latency` after its row, where an order sent on it could trade at the earliest, and
-ends a horizon after that. It is known only if all of that lies within one stretch of trading
-(stretches.py) and before the newest packet: later data add labels and never change one.
+ends a horizon after that. Both are instants at the venue, so the market there is what counts, by
+the venue's clock: what we hear at that moment is older, and the move in between was not to be had.
+
+A label is known only if all of it lies within one stretch of trading (stretches.py) and before the
+newest packet: later data add labels and never change one.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ class LabelMaker:
     _state: MarketState = field(default_factory=MarketState)
     _rows_fed: int = 0
     _ts: Int = field(default_factory=lambda: _NONE)
-    """When the touch changed, as far back as a row still waits for it."""
+    """When we heard that the touch changed, as far back as a row still waits for it."""
+    _ts_event: Int = field(default_factory=lambda: _NONE)
+    """When it changed at the venue, ascending."""
     _bid: Int = field(default_factory=lambda: _NONE)
     _ask: Int = field(default_factory=lambda: _NONE)
 
@@ -62,37 +67,41 @@ class LabelMaker:
         state = self._state.feed(events, touches, self._rows_fed)
         self._rows_fed += len(events)
         two_sided = (touches["bid"] != _NO_PRICE) & (touches["ask"] != _NO_PRICE)
-        self.stretches.feed(touches["ts_recv"], two_sided, state)
-        whole = touches[two_sided & (state == 0)]
-        self._follow(whole["ts_recv"], whole["bid"], whole["ask"])
+        ts, ts_event = touches["ts_recv"], self._ascending(touches["ts_event"])
+        self.stretches.feed(ts, ts_event, two_sided, state)
+        at = two_sided & (state == 0)
+        self._follow(ts[at], ts_event[at], touches["bid"][at], touches["ask"][at])
 
     def ready(self, ts: Int, latency_ns: Int) -> int:
         """How many of these waiting rows, from the first, have labels that no data can change."""
         end = ts + latency_ns + max(self.horizons_ns)
-        stretch, ends = self.stretches.of(ts)
-        known = (end < self._known_to) | (stretch < 0) | (end >= ends)
+        stretch = self.stretches.of(ts)
+        known = (end < self._known_to) | (stretch < 0)
+        known |= end >= self.stretches.event_ends_of(stretch)
         return len(ts) if known.all() else int(np.argmin(known))
 
     def label(self, ts: Int, latency_ns: Int) -> Labels:
         """Labels of rows; of those not `ready`, what is not known yet is NaN."""
-        stretch, ends = self.stretches.of(ts)
+        stretch = self.stretches.of(ts)
+        ends = self.stretches.event_ends_of(stretch)
         start = ts + latency_ns
-        bid, ask, mid = self._touch_at(start)
+        bid, ask, mid = self._touch_at(self._ts_event, start)
         shape = len(ts), len(self.horizons_ns)
         move, long, short = (np.full(shape, np.nan) for _ in range(3))
         for h, horizon_ns in enumerate(self.horizons_ns):
             end = start + horizon_ns
             known = (stretch >= 0) & (end < ends) & (end < self._known_to)
-            bid_end, ask_end, mid_end = self._touch_at(end)
+            bid_end, ask_end, mid_end = self._touch_at(self._ts_event, end)
             move[:, h] = np.where(known, mid_end - mid, np.nan)
             long[:, h] = np.where(known, bid_end - ask, np.nan)
             short[:, h] = np.where(known, bid - ask_end, np.nan)
-        return Labels(stretch, self._touch_at(ts)[2], move, long, short)
+        return Labels(stretch, self._touch_at(self._ts, ts)[2], move, long, short)
 
     def forget(self, ts: int) -> None:
-        """Drops the market before `ts`: no row that is left to label is older."""
+        """Drops the market before `ts` of our clock: no row that is left to label is older."""
         first = max(int(np.searchsorted(self._ts, ts, side="right")) - 1, 0)
-        self._ts, self._bid, self._ask = self._ts[first:], self._bid[first:], self._ask[first:]
+        self._ts, self._ts_event = self._ts[first:], self._ts_event[first:]
+        self._bid, self._ask = self._bid[first:], self._ask[first:]
 
     def new_book(self) -> None:
         """The next events are of another day and begin with an empty book."""
@@ -101,22 +110,33 @@ class LabelMaker:
     @property
     def _known_to(self) -> int:
         """Packets of this very instant may still come."""
-        last = self.stretches.last_ts
+        last = self.stretches.last_event
         return np.iinfo(np.int64).min if last is None else last
 
-    def _follow(self, ts: Int, bid: Int, ask: Int) -> None:
+    def _ascending(self, ts_event: Int) -> Int:
+        """A packet that overtook another was not there before it, for who looks back."""
+        if not len(ts_event):
+            return ts_event
+        first = max(int(ts_event[0]), self._known_to)
+        return np.maximum.accumulate(np.concatenate([[first], ts_event[1:]]))
+
+    def _follow(self, ts: Int, ts_event: Int, bid: Int, ask: Int) -> None:
         moved = np.ones(len(ts), bool)
         moved[1:] = (np.diff(bid) != 0) | (np.diff(ask) != 0)
         self._ts = np.concatenate([self._ts, ts[moved]])
+        self._ts_event = np.concatenate([self._ts_event, ts_event[moved]])
         self._bid = np.concatenate([self._bid, bid[moved]])
         self._ask = np.concatenate([self._ask, ask[moved]])
 
-    def _touch_at(self, ts: Int) -> tuple[Floats, Floats, Floats]:
-        """Bid, ask and mid that hold at each time, (n,) [ticks]; NaN before the first."""
-        if not len(self._ts):
+    def _touch_at(self, changed: Int, ts: Int) -> tuple[Floats, Floats, Floats]:
+        """Bid, ask and mid that hold at each time, (n,) [ticks]; NaN before the first.
+
+        `changed` is when they changed, by the clock of `ts`.
+        """
+        if not len(changed):
             nothing = np.full(len(ts), np.nan)
             return nothing, nothing, nothing
-        last = np.searchsorted(self._ts, ts, side="right") - 1
+        last = np.searchsorted(changed, ts, side="right") - 1
         bid, ask = (
             np.where(last >= 0, side[last], np.nan).astype(np.float64)
             for side in (self._bid, self._ask)

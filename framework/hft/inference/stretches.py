@@ -38,32 +38,38 @@ class Stretches:
     one_sided_ns: int
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    """First instant that is no longer part of it; NEVER while it lasts."""
+    """First instant of our clock that is no longer part of it; NEVER while it lasts."""
+    event_ends: list[int] = field(default_factory=list)
+    """The same by the venue's clock."""
     causes: list[str] = field(default_factory=list)
     last_ts: int | None = None
     """Of the newest packet [ns]."""
-    _side_gone: int | None = None
+    last_event: int | None = None
+    """When the venue sent it; never goes back."""
+    _side_gone: tuple[int, int] | None = None
 
-    def feed(self, ts: Int, two_sided: npt.NDArray[np.bool_], state: Int) -> None:
+    def feed(self, ts: Int, ts_event: Int, two_sided: npt.NDArray[np.bool_], state: Int) -> None:
         """Packets in order.
 
         Args:
             ts: when each reached us, (n,) [ns].
+            ts_event: when the venue sent it, (n,) ascending [ns].
             two_sided: whether the book then has bids and asks, (n,).
             state: a `Trading` value, GAP while the book is not live, (n,).
         """
         if not len(ts):
             return
         for i in self._turns(ts, two_sided, state).tolist():
-            before = self.last_ts if i == 0 else int(ts[i - 1])
-            self._packet(int(ts[i]), before, bool(two_sided[i]), int(state[i]))
-        self.last_ts = int(ts[-1])
-        self._expire(self.last_ts)
+            if i:
+                self.last_ts, self.last_event = int(ts[i - 1]), int(ts_event[i - 1])
+            self._packet(int(ts[i]), int(ts_event[i]), bool(two_sided[i]), int(state[i]))
+        self.last_ts, self.last_event = int(ts[-1]), int(ts_event[-1])
+        self._expire(self.last_ts, self.last_event)
 
-    def end(self, ts: int, cause: str) -> None:
-        """The stretch that lasts, if one does, ends at `ts`."""
+    def end(self, ts: int, ts_event: int, cause: str) -> None:
+        """The stretch that lasts, if one does, ends at `ts`, by the venue's clock at `ts_event`."""
         if self.lasts:
-            self.ends[-1], self.causes[-1] = ts, cause
+            self.ends[-1], self.event_ends[-1], self.causes[-1] = ts, ts_event, cause
         self._side_gone = None
 
     @property
@@ -71,13 +77,20 @@ class Stretches:
         """Whether the newest stretch has not ended."""
         return bool(self.ends) and self.ends[-1] == NEVER
 
-    def of(self, ts: Int) -> tuple[Int, Int]:
-        """Number of the stretch that holds each time, -1: none; and when it ends, (n,) each."""
+    def of(self, ts: Int) -> Int:
+        """Number of the stretch that holds each time of our clock, -1: none, (n,)."""
         if not self.starts:
-            return np.full(len(ts), -1), np.full(len(ts), NEVER)
+            return np.full(len(ts), -1)
         number = np.searchsorted(np.array(self.starts), ts, side="right") - 1
-        ends = np.array(self.ends)[number]
-        return np.where((number >= 0) & (ts < ends), number, -1), ends
+        return np.where((number >= 0) & (ts < np.array(self.ends)[number]), number, -1)
+
+    def ends_of(self, number: Int) -> Int:
+        """When stretches end by our clock, (n,)."""
+        return np.array([*self.ends, NEVER])[number]  # of none: never
+
+    def event_ends_of(self, number: Int) -> Int:
+        """When they end by the venue's."""
+        return np.array([*self.event_ends, NEVER])[number]
 
     def _turns(self, ts: Int, two_sided: npt.NDArray[np.bool_], state: Int) -> Int:
         """Packets at which something may begin or end; all others go on as the one before."""
@@ -87,26 +100,32 @@ class Stretches:
         turn[1:] |= np.diff(ts) > self.pause_ns
         return np.flatnonzero(turn)
 
-    def _packet(self, ts: int, before: int | None, two_sided: bool, state: int) -> None:  # noqa: FBT001
-        if before is not None and ts - before > self.pause_ns:
-            self._expire(before + self.pause_ns)
-            self.end(before + self.pause_ns, "silence")
-        self._expire(ts)
+    def _packet(self, ts: int, ts_event: int, two_sided: bool, state: int) -> None:  # noqa: FBT001
+        before, event = self.last_ts, self.last_event
+        if before is not None and event is not None and ts - before > self.pause_ns:
+            self._expire(before + self.pause_ns, event + self.pause_ns)
+            self.end(before + self.pause_ns, event + self.pause_ns, "silence")
+        self._expire(ts, ts_event)
         if state != Trading.OPEN:
-            self.end(ts, _BY_STATUS.get(state, "closed"))
+            self.end(ts, ts_event, _BY_STATUS.get(state, "closed"))
         elif not two_sided:
             if self.lasts and self._side_gone is None:
-                self._side_gone = ts
+                self._side_gone = ts, ts_event
         else:
             self._side_gone = None
             if not self.lasts:
                 self.starts.append(ts)
                 self.ends.append(NEVER)
+                self.event_ends.append(NEVER)
                 self.causes.append("")
 
-    def _expire(self, ts: int) -> None:
-        if self._side_gone is not None and ts > self._side_gone + self.one_sided_ns:
-            self.end(self._side_gone + self.one_sided_ns, "one_sided")
+    def _expire(self, ts: int, ts_event: int) -> None:
+        """A side has been missing for too long by either clock."""
+        if self._side_gone is None:
+            return
+        until, event = (gone + self.one_sided_ns for gone in self._side_gone)
+        if ts > until or ts_event > event:
+            self.end(until, event, "one_sided")
 
 
 @dataclass(slots=True)
