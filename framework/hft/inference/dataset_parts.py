@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from hft.durations import format_ns
 from hft.inference.card import Scaler
 from hft.inference.classes import OUTPUTS, Classes, MoveWeights
 from hft.inference.dataset_facts import METADATA_KEY, FoldFacts, HorizonFacts, PartFacts
@@ -136,7 +137,8 @@ def _learn(
         total += float(weight.sum())
         x1 += weight @ (x - about)
         x2 += weight @ (x - about) ** 2
-    require_rows({"train": int(total)}, (train.end_ts - train.start_ts) / 1e9)
+    span_s = (train.end_ts - train.start_ts) / 1e9
+    require_rows({"train": int(total)}, span_s)
     assert about is not None
     mean = x1 / total
     scale = np.sqrt(np.maximum(x2 / total - mean**2, 0.0))
@@ -144,7 +146,7 @@ def _learn(
     share = None if options.threshold_ticks is not None else options.flat_share
     classes = {}
     for horizon_ns, seen in moves.items():
-        require_rows({f"train at {horizon_ns} ns": len(seen.weight)}, 0.0)
+        require_rows({f"train at {format_ns(horizon_ns)}": len(seen.weight)}, span_s)
         classes[horizon_ns] = seen.classes(share, options.threshold_ticks)
     scaled = varying(mean, scale)
     return classes, Scaler(mean=tuple(mean.tolist()), scale=tuple(scaled.tolist()), clip=CLIP)

@@ -100,9 +100,11 @@ def _replacing(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         temporary.mkdir(parents=True)
         yield temporary
+        old = temporary.with_suffix(".old")
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.rename(old)  # a moment without either is better than one with half of each
         temporary.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise ConfigError(f"cannot write dataset {folder}: {error}") from error
     finally:

@@ -41,7 +41,7 @@ class SourceSkew:
     rows: int = 0
     """In the journal."""
     differ: int = 0
-    """Rows whose bits are not those of training, rows that only one side has included."""
+    """Rows whose bits are not those of training, and rows that only one side has."""
     first: str = ""
     """The first that differs, in words."""
     largest: Floats = field(default_factory=lambda: np.empty(0))
@@ -80,13 +80,13 @@ def check_skew(folder: Path) -> Skew:
     live = (folder / run_folder.MARKET_FILE).is_file()
     notes = verify.changes(facts, plan, live)
     journal = verify.whole_records(run_folder.read_journal(folder), live)
-    status = verify.status_of(folder)
+    feeds, status = heard(plan), verify.status_of(folder)
     if status != "complete":
         notes.append(f"the run ended as {status}: compared up to there")
     sides = [
         _Side(plan, number, instrument, feed, folder if live else None, status == "complete")
         for number, source in enumerate(plan.sources)
-        for instrument, feed in enumerate(heard(plan))
+        for instrument, feed in enumerate(feeds)
         if not source.features.reactive
     ]
     notes += [
@@ -187,7 +187,8 @@ class _Side:
             n = min(len(ts), len(told) - at)
             wrong = np.flatnonzero(digests(x[:n]) != told[at : at + n])
             if len(wrong) and not skew.first:
-                skew.first = f"row {at + int(wrong[0]):,} of the run, at {int(ts[wrong[0]])}"
+                row = at + int(wrong[0])
+                skew.first = f"row {row:,} of the run, at {int(told_ts[row])}"
             skew.differ += len(wrong)
             if n < len(ts) and self.is_whole:
                 skew.differ += len(ts) - n
@@ -195,55 +196,80 @@ class _Side:
             at, last = at + n, int(ts[-1]) if len(ts) else last
         if at < len(told):
             # A clock goes on to the end of the run, a feed ends with its last packet.
-            beyond = told_ts[at:] > last if self._is_clocked else np.zeros(len(told) - at, bool)
+            beyond = told_ts[at:] > last if self.is_clocked else np.zeros(len(told) - at, bool)
             extra = int((~beyond).sum())
             skew.differ += extra
             if extra and not skew.first:
                 skew.first = f"the run has a row at {int(told_ts[at])}, training has none"
 
     @property
-    def _is_clocked(self) -> bool:
+    def is_clocked(self) -> bool:
+        """Its rows come by the clock, which goes on when the feed has ended."""
         return self.plan.sources[self.number].features.trigger.kind == "clock"
 
 
 class _Join:
-    """The run's rows beside training's, by time; both come in order, block by block."""
+    """The run's rows beside training's, by time; both come in order, block by block.
+
+    Rows of the run have a last column of their own: 1 where the journal has another digest.
+    """
 
     def __init__(self, side: _Side, journal: npt.NDArray[Any]) -> None:
-        self._skew, self._told = side.skew, side.told(journal)[1]
+        self._side, self._told = side, side.told(journal)[1]
         width = len(side.skew.names)
         self._made = _spooled(side.made(), width)
         self._at = 0
-        self._ours: Rows = np.empty(0, np.int64), np.empty((0, width))
-        self._theirs = self._ours
+        self._ours: Rows = np.empty(0, np.int64), np.empty((0, width + 1))
+        self._theirs: Rows = np.empty(0, np.int64), np.empty((0, width))
+        self._last_ours = self._last_theirs = np.iinfo(np.int64).min
+        self._differ = 0
 
     def run_has(self, ts: Int, x: Floats) -> None:
-        """The next rows of the run repeated."""
+        """The next rows of the run repeated; of one that was cut short, those it had."""
         told = self._told[self._at : self._at + len(ts)]
-        self._skew.unknown += int((digests(x[: len(told)]) != told).sum())
         self._at += len(ts)
-        self._ours = _then(self._ours, (ts, x))
-        if len(ts):
-            self._settle(int(ts[-1]))
+        ts, x = ts[: len(told)], x[: len(told)]
+        if not len(ts):
+            return
+        strange = digests(x) != told
+        self._side.skew.unknown += int(strange.sum())
+        self._ours = _then(self._ours, (ts, np.column_stack([x, strange])))
+        self._last_ours = int(ts[-1])
+        self._settle(self._last_ours)
 
     def end(self) -> None:
         """There are no more."""
-        self._settle(np.iinfo(np.int64).max)
+        self._settle(self._last_ours + 1)
+        left = len(self._theirs[0]) + sum(len(ts) for ts, _ in self._made)
+        self._side.skew.differ = self._differ + (left if self._side.is_whole else 0)
 
     def _settle(self, until: int) -> None:
         """Compares all rows before `until`; at that instant more may come."""
-        while not len(self._theirs[0]) or self._theirs[0][-1] < until:
+        while self._last_theirs < until:
             block = next(self._made, None)
             if block is None:
                 break
-            self._theirs = _then(self._theirs, block)
+            if len(block[0]):
+                self._theirs = _then(self._theirs, block)
+                self._last_theirs = int(block[0][-1])
         ours, self._ours = _cut(self._ours, until)
         theirs, self._theirs = _cut(self._theirs, until)
-        a, b = _keys(ours[0]), _keys(theirs[0])
-        _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+        _, i, j = np.intersect1d(
+            _keys(ours[0]), _keys(theirs[0]), assume_unique=True, return_indices=True
+        )
+        run, training = ours[1][i], theirs[1][j]
+        unlike = (run[:, :-1].view(np.int64) != training.view(np.int64)).any(axis=1)
+        self._differ += int((unlike | (run[:, -1] > 0)).sum())
+        self._differ += len(theirs[0]) - len(j)
+        alone = np.delete(ours[0], i)
+        self._differ += len(alone) if not self._side.is_clocked else self._before_the_end(alone)
         if len(i):
-            off = np.abs(ours[1][i] - theirs[1][j]).max(axis=0)
-            self._skew.largest = np.maximum(self._skew.largest, off)
+            off = np.abs(run[:, :-1] - training).max(axis=0)
+            self._side.skew.largest = np.maximum(self._side.skew.largest, off)
+
+    def _before_the_end(self, ts: Int) -> int:
+        """How many of these are no strikes of a clock after the feed's last packet."""
+        return int((ts <= self._last_theirs).sum())
 
 
 def _spooled(blocks: Iterator[Rows], width: int) -> Iterator[Rows]:

@@ -183,7 +183,7 @@ def _rows(
     if args.dataset is not None:
         from hft.inference.dataset_reading import open_dataset
 
-        dataset = open_dataset(args.dataset)
+        dataset = open_dataset(args.dataset, args.fold)
         rows, parts = dataset.rows()
         config = msgspec.structs.replace(
             config, latency_ns=dataset.typical_latency_ns(), horizons_ns=tuple(rows.moves)
@@ -212,6 +212,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", required=True, help="folder to write, NAME.bundle")
     parser.add_argument("--data", help="store folder or file of rows; default: a synthetic market")
     parser.add_argument("--dataset", help="folder of `hft dataset`, instead of --data")
+    parser.add_argument("--fold", type=int, default=1, help="of a dataset with several")
     parser.add_argument("--symbol", help="SYMBOL.VENUE in --data; default: the first")
     parser.add_argument("--from", dest="start_of_data", help="first time used of --data")
     parser.add_argument("--to", dest="end_of_data", help="end of --data used")
