@@ -34,15 +34,7 @@ class Look(Strategy):
                         trigger=OnTouch(sizes=True))
 """
 SECOND = 1_000_000_000
-DEFAULTS = {
-    "labels": "100ms,500ms",
-    "latency": "3ms",
-    "median": False,
-    "model": None,
-    "embargo": None,
-    "one_sided_ns": SECOND,
-    "pause_ns": 300 * SECOND,
-}
+DEFAULTS = {"labels": "100ms,500ms", "latency": "3ms"}
 OPTIONS = Options(Cuts(), period_ns=5 * SECOND, memory_ns=20 * SECOND, window=50)
 
 
@@ -335,6 +327,16 @@ def test_a_feature_may_not_be_called_like_a_column(home, tmp_path):
             options=OPTIONS,
             **DEFAULTS,
         )
+
+
+def test_features_of_what_we_took_are_said_to_be_of_the_tape(home, tmp_path):
+    text = STRATEGY.replace("trigger=OnTouch(sizes=True)", "trigger=OnTouch(), reactive=True")
+    (tmp_path / "look.py").write_text(text)
+    recipe = {"data": {"path": str(home / "store")}}
+    (facts,) = make_datasets(
+        plan_of(tmp_path / "look.py", recipe=recipe), tmp_path / "out", options=OPTIONS, **DEFAULTS
+    ).values()
+    assert "these are of the tape" in facts.notes[-1]
 
 
 def test_too_little_data_is_said(home, tmp_path):

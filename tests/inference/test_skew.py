@@ -182,7 +182,7 @@ def test_a_row_cut_out_of_the_journal_is_found(tmp_path):
     np.delete(journal, at).tofile(folder / "journal.bin")
     (source,) = check_skew(folder).sources
     assert source.first.startswith("row 50 of the run")
-    assert source.unknown > 100  # the repeated run has the row, so its digests do not match
+    assert source.unknown > 50  # the repeated run has the row, so its digests do not match
     assert not source.largest.any()
 
 

@@ -15,7 +15,7 @@ from hft.errors import ConfigError
 from hft.inference.dataset_facts import DatasetFacts
 from hft.inference.dataset_rows import Options
 from hft.inference.dataset_writing import Source, write_dataset
-from hft.inference.extract import Wanted
+from hft.inference.extract import ONE_SIDED_NS, PAUSE_NS, Wanted
 from hft.inference.label_latency import label_latency
 
 if TYPE_CHECKING:
@@ -84,13 +84,13 @@ def make_datasets(
     folder: Path,
     *,
     labels: str,
-    latency: str,
-    median: bool,
-    model: str | None,
-    embargo: str | None,
-    one_sided_ns: int,
-    pause_ns: int,
-    options: Options,
+    latency: str = "recipe",
+    median: bool = False,
+    model: str | None = None,
+    embargo: str | None = None,
+    one_sided_ns: int = ONE_SIDED_NS,
+    pause_ns: int = PAUSE_NS,
+    options: Options | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[Path, DatasetFacts]:
@@ -117,6 +117,7 @@ def make_datasets(
     drawn = label_latency(plan, latency, median=median)
     wanted = Wanted(source.features, drawn, horizons, one_sided_ns=one_sided_ns, pause_ns=pause_ns)
     embargo_ns = drawn.typical_ns + max(horizons) if embargo is None else parse_ns(embargo)
+    options = options or Options()
     options = replace(
         options,
         cuts=replace(options.cuts, embargo_ns=embargo_ns),

@@ -89,6 +89,8 @@ class DatasetFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Rows that repeat the one before, of a clock that struck while a side was missing."""
     unscaled: int
     """Rows before the first trailing estimate."""
+    notes: tuple[str, ...] = ()
+    """What the data leave open, and what else a reader should know."""
     folds: tuple[FoldFacts, ...] = ()
 
 

@@ -25,6 +25,7 @@ def lines(facts: DatasetFacts) -> Iterator[str]:
     )
     if facts.filled:
         yield f"{facts.filled:,} rows repeat the one before, while a side was missing"
+    yield from facts.notes
     for number, fold in enumerate(facts.folds, 1):
         if len(facts.folds) > 1:
             yield f"fold {number}"

@@ -49,7 +49,7 @@ def shares_of(text: str) -> tuple[float, float]:
 class Options:
     """How rows become a dataset."""
 
-    cuts: Cuts
+    cuts: Cuts = field(default_factory=Cuts)
     by_day: bool = False
     flat_share: float = 0.34
     threshold_ticks: float | None = None

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from hft.feeds import Feed
 
 ROWS = "rows.parquet"
+REACTIVE = (
+    "The features are reactive: a run makes them of the book less what it took, these are of the "
+    "tape."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,4 +167,5 @@ def _facts(
         outside=passed.extractor.outside,
         filled=passed.filled,
         unscaled=passed.unscaled,
+        notes=(*feed.cannot_tell, *((REACTIVE,) if wanted.features.reactive else ())),
     )

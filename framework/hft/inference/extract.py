@@ -20,6 +20,8 @@ from hft.inference.stretches import NEVER, Stretches
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 LONGEST_ROW_NS = 50_000_000
+ONE_SIDED_NS = 1_000_000_000
+PAUSE_NS = 300_000_000_000
 OF_LEVELS = ("depth_lots", "level_distance", "order_count")
 
 
@@ -30,9 +32,9 @@ class Wanted:
     features: Features
     latency: LabelLatency
     horizons_ns: tuple[int, ...]
-    one_sided_ns: int = 1_000_000_000
+    one_sided_ns: int = ONE_SIDED_NS
     """How long a missing side is bridged."""
-    pause_ns: int = 300_000_000_000
+    pause_ns: int = PAUSE_NS
     """A feed that is silent for longer breaks the stretch."""
     longest_row_ns: int = LONGEST_ROW_NS
     """A row that stays the newest for longer weighs no more."""
