@@ -221,6 +221,17 @@ def test_no_label_and_no_number_crosses_a_break(state):
         assert len(mine) > 100
 
 
+def test_lost_messages_are_never_crossed(events):
+    found, extractor = extracted(events)
+    gaps = events["ts_recv"][events["kind"] == Kind.STATUS]
+    assert extractor.stretches.causes.count("gap") == len(gaps) >= 2
+    assert np.array(extractor.stretches.fresh).sum() == len(gaps) + 1
+    end = found["ts"][:, None] + LATENCY + np.array(HORIZONS)
+    over = (found["ts"][:, None, None] < gaps) & (end[:, :, None] >= gaps)
+    assert over.any()
+    assert np.isnan(found["move"][over.any(axis=2)]).all()
+
+
 # ---- missing values, depth ----
 
 

@@ -102,6 +102,7 @@ def test_counts_are_those_of_the_files(dataset):
             counts = facts.classes["label_100ms"]
             assert counts[f"{weather}.up"] == (of == 2).sum()
     assert dataset.facts.stretches == {"silence": 2}
+    assert dataset.fresh().tolist() == [True, False, False]
     text = (dataset.folder / "dataset.json").read_bytes()
     assert json.loads(text)["data_hash"] == dataset.facts.data_hash
 
@@ -139,6 +140,7 @@ def test_days_are_parts_and_the_first_row_of_a_day_has_a_history(home, tmp_path)
 def test_days_apart_begin_with_a_fresh_book(home, tmp_path):
     apart = written(home, tmp_path / "apart", recipe={"engine": {"overnight": "flatten"}})
     assert apart.facts.stretches == {"day": 2}
+    assert apart.fresh().tolist() == [True, True, True]
     frame = pl.concat([whole(apart, part) for part in PARTS])
     for day in ("2024-01-02", "2024-01-03"):
         rows = Store(home / "store").read("BTCUSDT.SIM", day, f"{day}T23:59")

@@ -14,6 +14,7 @@ from hft.inference.splitting import PARTS
 VERSION = 1
 FACTS = "dataset.json"
 SCALES = "scales.parquet"
+STRETCHES = "stretches.parquet"
 METADATA_KEY = b"hft.dataset"
 
 

@@ -14,7 +14,7 @@ from hft.errors import ConfigError, DataError, ModelError
 from hft.features import Feature, Features
 from hft.inference.card import Scaler
 from hft.inference.dataset import Rows, Split, joined
-from hft.inference.dataset_facts import SCALES, DatasetFacts, FoldFacts, read_facts
+from hft.inference.dataset_facts import SCALES, STRETCHES, DatasetFacts, FoldFacts, read_facts
 from hft.inference.extract import OF_LEVELS
 from hft.inference.moves import column
 from hft.inference.splitting import PARTS
@@ -85,6 +85,12 @@ class Dataset:
             for what in ("mean", "scale")
         )
         return table["start_ts"].to_numpy(), mean, scale
+
+    def fresh(self) -> npt.NDArray[np.bool_]:
+        """By stretch: whether a run's model begins it without a memory, (s,)."""
+        import polars as pl
+
+        return pl.read_parquet(self.folder / STRETCHES)["fresh"].to_numpy()
 
     def scaler_at(self, ts: int) -> Scaler:
         """What a run would scale by at a time: the newest estimate made before it.

@@ -20,11 +20,12 @@ import msgspec
 
 from hft.errors import ConfigError
 from hft.inference.card import entries_of
-from hft.inference.dataset_facts import FACTS, SCALES, DatasetFacts
+from hft.inference.dataset_facts import FACTS, SCALES, STRETCHES, DatasetFacts
 from hft.inference.dataset_parts import folds_of, write_fold
 from hft.inference.dataset_rows import Options, Passed, Tick, first_pass, schema_of
 from hft.inference.extract import Wanted
 from hft.inference.splitting import Fold
+from hft.inference.stretches import NEVER, Stretches
 from hft.inference.trailing import Trailing
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def write_dataset(
         )
         facts = msgspec.structs.replace(facts, folds=made)
         _write_scales(temporary / SCALES, wanted, passed.trailing)
+        _write_stretches(temporary / STRETCHES, passed.extractor.stretches)
         (temporary / ROWS).unlink()
         text = msgspec.json.encode(facts)
         (temporary / FACTS).write_bytes(msgspec.json.format(text))
@@ -129,6 +131,21 @@ def _write_scales(path: Path, wanted: Wanted, trailing: Trailing) -> None:
     for i, name in enumerate(wanted.features.names):
         columns[f"mean_{name}"] = pa.array([float(e.mean[i]) for e in estimates], pa.float64())
         columns[f"scale_{name}"] = pa.array([float(e.scale[i]) for e in estimates], pa.float64())
+    pq.write_table(pa.table(columns), path, compression="zstd")
+
+
+def _write_stretches(path: Path, stretches: Stretches) -> None:
+    """One row a stretch, in order: `stretch` of a row is its number here."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ends = [None if end == NEVER else end for end in stretches.ends]
+    columns = {
+        "start_ts": pa.array(stretches.starts, pa.int64()),
+        "end_ts": pa.array(ends, pa.int64()),
+        "cause": pa.array(stretches.causes, pa.string()),
+        "fresh": pa.array(stretches.fresh, pa.bool_()),
+    }
     pq.write_table(pa.table(columns), path, compression="zstd")
 
 

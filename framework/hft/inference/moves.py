@@ -64,11 +64,11 @@ class LabelMaker:
         if self._book is None:
             self._book = BookStream()
         touches = self._book.feed(events)
-        state = self._state.feed(events, touches, self._rows_fed)
+        state, lost = self._state.feed(events, touches, self._rows_fed)
         self._rows_fed += len(events)
         two_sided = (touches["bid"] != _NO_PRICE) & (touches["ask"] != _NO_PRICE)
         ts, ts_event = touches["ts_recv"], self._ascending(touches["ts_event"])
-        self.stretches.feed(ts, ts_event, two_sided, state)
+        self.stretches.feed(ts, ts_event, two_sided, state, lost)
         at = two_sided & (state == 0)
         self._follow(ts[at], ts_event[at], touches["bid"][at], touches["ask"][at])
 

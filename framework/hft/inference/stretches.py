@@ -1,10 +1,11 @@
 """Stretches of trading without a break: what no window and no label may reach across.
 
 A stretch begins with the first packet after which the book is live, has two sides and the market
-is open. It ends at a STATUS row that says otherwise (halt, auction, close, gap), `one_sided_ns`
-after a side went away and did not come back, `pause_ns` after the last packet of a feed that fell
-silent, and with the day where days are apart. Every end is told by what came before it: whether a
-row belongs to a stretch does not depend on its future.
+is open. It ends at a STATUS row that says otherwise (halt, auction, close), at lost messages, even
+if the same packet brings the book back, while a snapshot is under way, `one_sided_ns` after a side
+went away and did not come back, `pause_ns` after the last packet of a feed that fell silent, and
+with the day where days are apart. Every end is told by what came before it: whether a row belongs
+to a stretch does not depend on its future.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ import numpy.typing as npt
 from hft.types import Flag, Kind, Trading
 
 Int = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 NEVER = int(np.iinfo(np.int64).max)
-CAUSES = ("halt", "auction", "closed", "gap", "one_sided", "silence", "day")
+SNAPSHOT = 5
+"""Beside the values of `Trading`: half of a snapshot is no book."""
+CAUSES = ("halt", "auction", "closed", "gap", "snapshot", "one_sided", "silence", "day")
 """Why a stretch ended."""
 _BY_STATUS = {
     int(Trading.HALT): "halt",
     int(Trading.AUCTION): "auction",
     int(Trading.CLOSED): "closed",
     int(Trading.GAP): "gap",
+    SNAPSHOT: "snapshot",
 }
 
 
@@ -42,26 +47,33 @@ class Stretches:
     event_ends: list[int] = field(default_factory=list)
     """The same by the venue's clock."""
     causes: list[str] = field(default_factory=list)
+    fresh: list[bool] = field(default_factory=list)
+    """Whether a run's features and models have forgotten what was before it."""
     last_ts: int | None = None
     """Of the newest packet [ns]."""
     last_event: int | None = None
     """When the venue sent it; never goes back."""
     _side_gone: tuple[int, int] | None = None
+    _forgotten: bool = True
 
-    def feed(self, ts: Int, ts_event: Int, two_sided: npt.NDArray[np.bool_], state: Int) -> None:
+    def feed(self, ts: Int, ts_event: Int, two_sided: Bools, state: Int, lost: Bools) -> None:
         """Packets in order.
 
         Args:
             ts: when each reached us, (n,) [ns].
             ts_event: when the venue sent it, (n,) ascending [ns].
             two_sided: whether the book then has bids and asks, (n,).
-            state: a `Trading` value, GAP while the book is not live, (n,).
+            state: a `Trading` value or SNAPSHOT, (n,).
+            lost: messages were lost in it or before it, (n,).
         """
         if not len(ts):
             return
-        for i in self._turns(ts, two_sided, state).tolist():
+        for i in self._turns(ts, two_sided, state, lost).tolist():
             if i:
                 self.last_ts, self.last_event = int(ts[i - 1]), int(ts_event[i - 1])
+            if lost[i]:
+                self._settle(int(ts[i]), int(ts_event[i]))
+                self.end(int(ts[i]), int(ts_event[i]), "gap")
             self._packet(int(ts[i]), int(ts_event[i]), bool(two_sided[i]), int(state[i]))
         self.last_ts, self.last_event = int(ts[-1]), int(ts_event[-1])
         self._expire(self.last_ts, self.last_event)
@@ -71,6 +83,7 @@ class Stretches:
         if self.lasts:
             self.ends[-1], self.event_ends[-1], self.causes[-1] = ts, ts_event, cause
         self._side_gone = None
+        self._forgotten |= cause in ("gap", "day")
 
     @property
     def lasts(self) -> bool:
@@ -92,20 +105,16 @@ class Stretches:
         """When they end by the venue's."""
         return np.array([*self.event_ends, NEVER])[number]
 
-    def _turns(self, ts: Int, two_sided: npt.NDArray[np.bool_], state: Int) -> Int:
+    def _turns(self, ts: Int, two_sided: Bools, state: Int, lost: Bools) -> Int:
         """Packets at which something may begin or end; all others go on as the one before."""
         turn = np.ones(len(ts), bool)
         turn[1:] = two_sided[1:] != two_sided[:-1]
         turn[1:] |= state[1:] != state[:-1]
-        turn[1:] |= np.diff(ts) > self.pause_ns
+        turn[1:] |= (np.diff(ts) > self.pause_ns) | lost[1:]
         return np.flatnonzero(turn)
 
     def _packet(self, ts: int, ts_event: int, two_sided: bool, state: int) -> None:  # noqa: FBT001
-        before, event = self.last_ts, self.last_event
-        if before is not None and event is not None and ts - before > self.pause_ns:
-            self._expire(before + self.pause_ns, event + self.pause_ns)
-            self.end(before + self.pause_ns, event + self.pause_ns, "silence")
-        self._expire(ts, ts_event)
+        self._settle(ts, ts_event)
         if state != Trading.OPEN:
             self.end(ts, ts_event, _BY_STATUS.get(state, "closed"))
         elif not two_sided:
@@ -118,6 +127,16 @@ class Stretches:
                 self.ends.append(NEVER)
                 self.event_ends.append(NEVER)
                 self.causes.append("")
+                self.fresh.append(self._forgotten)
+                self._forgotten = False
+
+    def _settle(self, ts: int, ts_event: int) -> None:
+        """What ended by itself before this packet."""
+        before, event = self.last_ts, self.last_event
+        if before is not None and event is not None and ts - before > self.pause_ns:
+            self._expire(before + self.pause_ns, event + self.pause_ns)
+            self.end(before + self.pause_ns, event + self.pause_ns, "silence")
+        self._expire(ts, ts_event)
 
     def _expire(self, ts: int, ts_event: int) -> None:
         """A side has been missing for too long by either clock."""
@@ -130,24 +149,44 @@ class Stretches:
 
 @dataclass(slots=True)
 class MarketState:
-    """The `Trading` value after each packet, GAP from lost messages until the book is whole again.
+    """The market after each packet, and whether messages were lost."""
 
-    A snapshot under way counts as a gap: half of it is no book.
-    """
+    _book: int = int(Trading.OPEN)
+    """GAP or SNAPSHOT while it is not whole."""
+    _lost: bool = False
+    """In a packet that has not ended."""
 
-    _whole: bool = True
+    def feed(
+        self, events: npt.NDArray[Any], touches: npt.NDArray[Any], rows_before: int
+    ) -> tuple[Int, Bools]:
+        """State and losses, (packets,) each.
 
-    def feed(self, events: npt.NDArray[Any], touches: npt.NDArray[Any], rows_before: int) -> Int:
-        """(packets,) of the touches that these rows led to, which follow `rows_before` others."""
-        kind = events["kind"]
+        Args:
+            events: EVENT rows.
+            touches: TOUCH rows of the packets that ended in them.
+            rows_before: events fed before these.
+        """
+        kind, row = events["kind"], touches["row"] - rows_before
         seen = events["flags"] & int(Flag.SEEN_BY_US) != 0
-        lost = (kind == Kind.STATUS) & (events["ref_id"] == Trading.GAP)
-        lost |= kind == Kind.SNAPSHOT_BEGIN
-        at = np.flatnonzero(seen & (lost | (kind == Kind.SNAPSHOT_END)))
+        gap = seen & (kind == Kind.STATUS) & (events["ref_id"] == Trading.GAP)
+        begin, end = seen & (kind == Kind.SNAPSHOT_BEGIN), seen & (kind == Kind.SNAPSHOT_END)
+        lost = self._losses(np.flatnonzero(gap), row)
         state = touches["trading"].astype(np.int64)
-        if not len(at) and self._whole:
-            return state
-        whole = np.concatenate([[self._whole], ~lost[at]])
-        last = np.searchsorted(at, touches["row"] - rows_before, side="right")
-        self._whole = bool(whole[-1])
-        return np.where(whole[last], state, int(Trading.GAP))
+        at = np.flatnonzero(gap | begin | end)
+        if not len(at) and self._book == Trading.OPEN:
+            return state, lost
+        made = np.select([gap[at], begin[at]], [int(Trading.GAP), SNAPSHOT], int(Trading.OPEN))
+        book = np.concatenate([[self._book], made])
+        last = np.searchsorted(at, row, side="right")
+        self._book = int(book[-1])
+        return np.where(book[last] == Trading.OPEN, state, book[last]), lost
+
+    def _losses(self, gaps: Int, row: Int) -> Bools:
+        lost = np.zeros(len(row), bool)
+        packet = np.searchsorted(row, gaps)
+        lost[packet[packet < len(row)]] = True
+        if len(row):
+            lost[0] |= self._lost
+            self._lost = False
+        self._lost |= bool((packet == len(row)).any())
+        return lost
