@@ -221,6 +221,27 @@ def test_no_label_and_no_number_crosses_a_break(state):
         assert len(mine) > 100
 
 
+@pytest.mark.parametrize("chunks", [1, 4, 5, 6])
+def test_a_halt_at_the_instant_of_a_row_leaves_it_out_wherever_a_chunk_ends(chunks):
+    ticks = [
+        row(START + n * MS, Kind.LEVEL, side, 101 - side, 5 + n)
+        for n in range(40)
+        for side in (1, -1)
+    ]
+    halt = row(START + 20 * MS, Kind.STATUS, ref_id=int(Trading.HALT))
+    back = row(START + 25 * MS, Kind.STATUS, ref_id=int(Trading.OPEN))
+    events = np.array([*ticks[:42], halt, *ticks[42:52], back, *ticks[52:]], EVENT)
+    events["flags"] |= int(Flag.LAST)
+    wanted = {"horizons_ns": (2 * MS,), "latency": constant(0)}
+    found, extractor = extracted(events, chunks=chunks, **wanted)
+    at = (found["ts"] - START) // MS
+    assert set(at.tolist()) == {*range(20), *range(25, 40)}
+    whole, _ = extracted(events, **wanted)
+    assert np.array_equal(found["ts"], whole["ts"])
+    assert np.array_equal(found["number"], whole["number"])
+    assert np.array_equal(found["alive"], whole["alive"])
+
+
 def test_lost_messages_are_never_crossed(events):
     found, extractor = extracted(events)
     gaps = events["ts_recv"][events["kind"] == Kind.STATUS]

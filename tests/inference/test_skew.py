@@ -175,7 +175,7 @@ def test_what_cannot_be_checked_is_refused(tmp_path):
 
 
 def test_a_row_cut_out_of_the_journal_is_found(tmp_path):
-    """All later digests stand one place too early; the values themselves are not held against it."""
+    """All later digests stand one place too early; the values are not held against it."""
     folder = run(tmp_path)
     journal = np.fromfile(folder / "journal.bin", JOURNAL)
     at = np.flatnonzero(journal["kind"] == RecordKind.ROW)[50]

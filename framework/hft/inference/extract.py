@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hft.features import Features, as_words, depth_lots
 from hft.inference.label_latency import LabelLatency
 from hft.inference.moves import LabelMaker, Labels
-from hft.inference.stretches import NEVER, Stretches
+from hft.inference.stretches import Stretches
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -82,6 +82,9 @@ class _Waiting:
     def cut(self, start: int, stop: int) -> _Waiting:
         s = slice(start, stop)
         return _Waiting(self.ts[s], self.x[s], self.filled[s])
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> _Waiting:
+        return _Waiting(self.ts[kept], self.x[kept], self.filled[kept])
 
     def then(self, other: _Waiting) -> _Waiting:
         return _Waiting(
@@ -159,10 +162,7 @@ class Extractor:
             rows = self._filled(rows)
         if len(rows):
             self._newest = rows.cut(len(rows) - 1, len(rows))
-        inside = self.stretches.of(rows.ts) >= 0
-        self.outside += int((~inside).sum())
-        kept = _Waiting(rows.ts[inside], rows.x[inside], rows.filled[inside])
-        self._waiting = self._waiting.then(kept)
+        self._waiting = self._waiting.then(rows)
 
     def _filled(self, rows: _Waiting) -> _Waiting:
         """Repeats a row wherever the clock struck in its stretch and made none."""
@@ -189,12 +189,16 @@ class Extractor:
         if not len(waiting) or last is None:
             return 0
         ready = self.labels.ready(waiting.ts, self.wanted.latency.of(waiting.ts))
+        ready = min(ready, int(np.searchsorted(waiting.ts, last)))  # of that instant more may come
         followed = last - int(waiting.ts[-1]) > self.wanted.longest_row_ns
         return ready if followed else min(ready, len(waiting) - 1)
 
     def _leave(self, n: int) -> Block:
         rows, after = self._waiting.cut(0, n), self._waiting.cut(n, n + 1)
         self._waiting = self._waiting.cut(n, len(self._waiting))
+        inside = self.stretches.of(rows.ts) >= 0
+        self.outside += int((~inside).sum())
+        alive_ns, rows = self._alive(rows.ts, after.ts)[inside], rows.where(inside)
         latency_ns = self.wanted.latency.of(rows.ts)
         labels = self.labels.label(rows.ts, latency_ns)
         if len(self._waiting):
@@ -206,20 +210,19 @@ class Extractor:
             rows.ts,
             rows.x[:, :k],
             latency_ns,
-            self._alive(rows.ts, after.ts, labels.stretch),
+            alive_ns,
             labels,
             self._numbered(labels.stretch),
             rows.filled,
             self._levels(rows.x[:, k:]),
         )
 
-    def _alive(self, ts: Int, after: Int, stretch: Int) -> Int:
+    def _alive(self, ts: Int, after: Int) -> Int:
         if not len(ts):
             return ts
         longest = self.wanted.longest_row_ns
         later = np.append(ts[1:], after if len(after) else ts[-1:] + longest)
-        ends = self.stretches.ends_of(stretch)
-        until = np.minimum(later, np.where(ends == NEVER, later, ends))
+        until = np.minimum(later, self.stretches.ends_of(self.stretches.of(ts)))
         return np.minimum(until - ts, longest)
 
     def _numbered(self, stretch: Int) -> Int:
