@@ -109,7 +109,8 @@ def dataset(
     """
     from hft.data.progress import progress
     from hft.durations import parse_ns
-    from hft.inference.dataset_command import make_datasets, summary
+    from hft.inference.dataset_command import make_datasets
+    from hft.inference.dataset_lines import lines
     from hft.inference.dataset_rows import Options, shares_of
     from hft.inference.splitting import Cuts
     from hft.loader import project_strategy
@@ -149,4 +150,4 @@ def dataset(
         progress=progress,
     )
     for place, facts in made.items():
-        click.echo(summary(place, facts))
+        click.echo("\n".join([str(place), *lines(facts)]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,21 +127,8 @@ def make_datasets(
     feeds, made = heard(plan), {}
     for feed in feeds:
         place = folder if len(feeds) == 1 else folder / feed.spec.name
-        with progress(feed.spec.name) if progress else _untold() as tick:
+        with progress(feed.spec.name) if progress else nullcontext() as tick:
             made[place] = write_dataset(
                 place, feed, wanted, options, facts, overwrite=overwrite, tick=tick
             )
     return made
-
-
-def _untold() -> AbstractContextManager[Any]:
-    from contextlib import nullcontext
-
-    return nullcontext()
-
-
-def summary(folder: Path, facts: DatasetFacts) -> str:
-    """A few lines for a person."""
-    from hft.inference.dataset_lines import lines
-
-    return "\n".join([str(folder), *lines(facts)])
