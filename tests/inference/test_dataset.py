@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from event_streams import START, random_stream, row
 
+from hft.data.books import NO_PRICE, BookStream
 from hft.errors import ConfigError, DataError
 from hft.features import (
     Every,
@@ -233,7 +234,7 @@ def test_a_halt_at_the_instant_of_a_row_leaves_it_out_wherever_a_chunk_ends(chun
     events = np.array([*ticks[:42], halt, *ticks[42:52], back, *ticks[52:]], EVENT)
     events["flags"] |= int(Flag.LAST)
     wanted = {"horizons_ns": (2 * MS,), "latency": constant(0)}
-    found, extractor = extracted(events, chunks=chunks, **wanted)
+    found, _ = extracted(events, chunks=chunks, **wanted)
     at = (found["ts"] - START) // MS
     assert set(at.tolist()) == {*range(20), *range(25, 40)}
     whole, _ = extracted(events, **wanted)
@@ -251,6 +252,72 @@ def test_lost_messages_are_never_crossed(events):
     over = (found["ts"][:, None, None] < gaps) & (end[:, :, None] >= gaps)
     assert over.any()
     assert np.isnan(found["move"][over.any(axis=2)]).all()
+
+
+def troubled(seed):
+    """Lost messages, missing sides, halts, silences."""
+    events = random_stream(seed, packets=1_500)
+    ends = np.flatnonzero(events["flags"] & int(Flag.LAST)) + 1
+    for packet, state in ((900, Trading.OPEN), (850, Trading.HALT), (500, Trading.AUCTION)):
+        at = int(ends[packet])
+        status = np.array([row(int(events["ts_recv"][at]), Kind.STATUS, ref_id=int(state))], EVENT)
+        status["flags"] |= int(Flag.LAST)
+        events = np.concatenate([events[:at], status, events[at:]])
+    back = events["kind"] == Kind.STATUS
+    events["ref_id"][back & (events["ref_id"] == Trading.AUCTION)] = Trading.HALT
+    reopened = np.array([row(int(events["ts_recv"][ends[560]]), Kind.STATUS)], EVENT)
+    reopened["flags"] |= int(Flag.LAST)
+    events = np.concatenate([events[: ends[560]], reopened, events[ends[560] :]])
+    for name in ("ts_event", "ts_recv"):
+        events[name][ends[1_200] :] += 30 * MS
+    return events
+
+
+def packets_of(events):
+    """Of each packet: time, two sides, open and whole, loss, mid; by the core, one at a time."""
+    book, start, found = BookStream(), 0, []
+    for end in np.flatnonzero(events["flags"] & int(Flag.LAST)) + 1:
+        part, start = events[start:end], end
+        (touch,) = book.feed(part)
+        two_sided = NO_PRICE not in (touch["bid"], touch["ask"])
+        whole = book.state == "LIVE" and book.trading == Trading.OPEN
+        lost = ((part["kind"] == Kind.STATUS) & (part["ref_id"] == Trading.GAP)).any()
+        mid = (touch["bid"] / 2 + touch["ask"] / 2) if two_sided else np.nan
+        found.append((touch["ts_recv"], two_sided, whole, lost, mid))
+    return (np.array(column) for column in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_labels_are_known_exactly_where_nothing_breaks(seed):
+    """Said anew, without stretches: what must not lie between a row and the end of its label."""
+    limit, pause = MS // 2, 5 * MS
+    events = troubled(seed)
+    found, extractor = extracted(events, chunks=9, one_sided_ns=limit, pause_ns=pause)
+    assert {"gap", "halt", "silence", "one_sided"} <= set(extractor.stretches.causes)
+    ts, two_sided, whole, lost, mid = packets_of(events)
+    quiet = ts[:-1][np.diff(ts) > pause] + pause
+    gone = []
+    for n in np.flatnonzero(~two_sided & np.append(True, two_sided[:-1])):
+        back = np.flatnonzero(two_sided[n:])
+        until = ts[n + back[0]] if len(back) else ts[-1]
+        gone += [ts[n] + limit] if until - ts[n] > limit else []
+
+    def broken(start, end):
+        inside = (ts > start) & (ts <= end)
+        ends = np.array([*quiet, *gone])
+        return (
+            (~whole | lost)[inside].any() or ((ends > start) & (ends <= end)).any() or end >= ts[-1]
+        )
+
+    good = two_sided & whole
+    for h, horizon in enumerate(HORIZONS):
+        for n in range(0, len(found["ts"]), 3):
+            start, move = int(found["ts"][n]), found["move"][n, h]
+            first, last = start + LATENCY, start + LATENCY + horizon
+            assert np.isnan(move) == broken(start, last)
+            if not np.isnan(move):
+                assert move == mid[good & (ts <= last)][-1] - mid[good & (ts <= first)][-1]
+    assert 0.2 < np.isnan(found["move"][:, 1]).mean() < 0.95
 
 
 # ---- missing values, depth ----

@@ -318,6 +318,22 @@ def test_a_folder_that_exists_is_kept(home, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "out"]
 
 
+def test_several_instruments_have_a_folder_each(home, tmp_path):
+    synth = {"duration_s": 12, "symbols": ["AAA", "BBB"]}
+    recipe = {"data": {"path": "synth", "synth": synth}}
+    plan = plan_of(home / "look.py", recipe=recipe)
+    made = make_datasets(plan, tmp_path / "out", options=OPTIONS, **DEFAULTS)
+    assert {path.name: facts.instrument for path, facts in made.items()} == {
+        "AAA.SIM": "AAA.SIM",
+        "BBB.SIM": "BBB.SIM",
+    }
+    first = (tmp_path / "out" / "AAA.SIM" / "dataset.json").stat().st_mtime_ns
+    with pytest.raises(ConfigError, match=r"BBB\.SIM is no dataset"):
+        (tmp_path / "out" / "BBB.SIM" / "dataset.json").unlink()
+        make_datasets(plan, tmp_path / "out", options=OPTIONS, overwrite=True, **DEFAULTS)
+    assert (tmp_path / "out" / "AAA.SIM" / "dataset.json").stat().st_mtime_ns == first
+
+
 def test_a_feature_may_not_be_called_like_a_column(home, tmp_path):
     text = STRATEGY.replace("imbalance(1)", 'imbalance(1).named("stretch")')
     (tmp_path / "look.py").write_text(text)

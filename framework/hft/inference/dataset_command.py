@@ -14,7 +14,7 @@ from hft.durations import parse_ns
 from hft.errors import ConfigError
 from hft.inference.dataset_facts import DatasetFacts
 from hft.inference.dataset_rows import Options
-from hft.inference.dataset_writing import Source, write_dataset
+from hft.inference.dataset_writing import Source, require_free, write_dataset
 from hft.inference.extract import ONE_SIDED_NS, PAUSE_NS, Wanted
 from hft.inference.label_latency import label_latency
 
@@ -125,8 +125,10 @@ def make_datasets(
     )
     facts = Source(plan.recipe.strategy, source.name, plan.recipe.data.path)
     feeds, made = heard(plan), {}
-    for feed in feeds:
-        place = folder if len(feeds) == 1 else folder / feed.spec.name
+    places = [folder if len(feeds) == 1 else folder / feed.spec.name for feed in feeds]
+    for place in places:
+        require_free(place, overwrite=overwrite)
+    for feed, place in zip(feeds, places, strict=True):
         with progress(feed.spec.name) if progress else nullcontext() as tick:
             made[place] = write_dataset(
                 place, feed, wanted, options, facts, overwrite=overwrite, tick=tick

@@ -95,13 +95,22 @@ def _place(number: int, folds: list[Fold]) -> str:
     return f"fold-{number}" if len(folds) > 1 else ""
 
 
-@contextmanager
-def _replacing(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A folder to write into, which becomes `folder` when all is well."""
+def require_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuses to write where something is.
+
+    Raises:
+        ConfigError: the folder exists; with `overwrite`, it is no dataset.
+    """
     if folder.exists() and not overwrite:
         raise ConfigError(f"{folder} exists: give another folder, or --overwrite")
     if folder.exists() and not (folder / FACTS).is_file():
         raise ConfigError(f"{folder} is no dataset: it is not overwritten")
+
+
+@contextmanager
+def _replacing(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A folder to write into, which becomes `folder` when all is well."""
+    require_free(folder, overwrite=overwrite)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     try:
         temporary.mkdir(parents=True)
