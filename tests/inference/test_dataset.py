@@ -255,21 +255,23 @@ def test_lost_messages_are_never_crossed(events):
 
 
 def troubled(seed):
-    """Lost messages, missing sides, halts, silences."""
-    events = random_stream(seed, packets=1_500)
+    """Lost messages, missing sides, two halts, silences."""
+    events = random_stream(seed, packets=3_000)
     ends = np.flatnonzero(events["flags"] & int(Flag.LAST)) + 1
-    for packet, state in ((900, Trading.OPEN), (850, Trading.HALT), (500, Trading.AUCTION)):
+    states = (
+        (1_900, Trading.OPEN),
+        (1_850, Trading.HALT),
+        (560, Trading.OPEN),
+        (500, Trading.HALT),
+    )
+    for packet, state in states:  # the last first: places before it stay what they are
         at = int(ends[packet])
         status = np.array([row(int(events["ts_recv"][at]), Kind.STATUS, ref_id=int(state))], EVENT)
         status["flags"] |= int(Flag.LAST)
         events = np.concatenate([events[:at], status, events[at:]])
-    back = events["kind"] == Kind.STATUS
-    events["ref_id"][back & (events["ref_id"] == Trading.AUCTION)] = Trading.HALT
-    reopened = np.array([row(int(events["ts_recv"][ends[560]]), Kind.STATUS)], EVENT)
-    reopened["flags"] |= int(Flag.LAST)
-    events = np.concatenate([events[: ends[560]], reopened, events[ends[560] :]])
+    ends = np.flatnonzero(events["flags"] & int(Flag.LAST)) + 1
     for name in ("ts_event", "ts_recv"):
-        events[name][ends[1_200] :] += 30 * MS
+        events[name][ends[2_400] :] += 30 * MS
     return events
 
 

@@ -328,8 +328,8 @@ def test_several_instruments_have_a_folder_each(home, tmp_path):
         "BBB.SIM": "BBB.SIM",
     }
     first = (tmp_path / "out" / "AAA.SIM" / "dataset.json").stat().st_mtime_ns
+    (tmp_path / "out" / "BBB.SIM" / "dataset.json").unlink()
     with pytest.raises(ConfigError, match=r"BBB\.SIM is no dataset"):
-        (tmp_path / "out" / "BBB.SIM" / "dataset.json").unlink()
         make_datasets(plan, tmp_path / "out", options=OPTIONS, overwrite=True, **DEFAULTS)
     assert (tmp_path / "out" / "AAA.SIM" / "dataset.json").stat().st_mtime_ns == first
 
