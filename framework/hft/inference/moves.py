@@ -76,8 +76,8 @@ class LabelMaker:
         """How many of these waiting rows, from the first, have labels that no data can change."""
         end = ts + latency_ns + max(self.horizons_ns)
         stretch = self.stretches.of(ts)
-        known = (end < self._known_to) | (stretch < 0)
-        known |= end >= self.stretches.event_ends_of(stretch)
+        over = np.minimum(end + 1, self.stretches.event_ends_of(stretch))
+        known = (over <= self._known_to) | (stretch < 0)
         return len(ts) if known.all() else int(np.argmin(known))
 
     def label(self, ts: Int, latency_ns: Int) -> Labels:
