@@ -372,6 +372,26 @@ def test_what_is_no_dataset_is_refused(tmp_path, damage):
         open_dataset(tmp_path)
 
 
+def test_parts_that_are_missing_cut_or_swapped_are_named(home, tmp_path):
+    found = written(home, tmp_path / "out")
+    train, test = found.path("train"), found.path("test")
+    whole_train = train.read_bytes()
+    train.write_bytes(whole_train[:-100])
+    with pytest.raises(DataError, match=r"train\.parquet cannot be read"):
+        found.rows()
+    train.write_bytes(test.read_bytes())
+    with pytest.raises(DataError, match=r"train\.parquet holds .* it is of another writing"):
+        next(found.frames("train"))
+    train.unlink()
+    with pytest.raises(DataError, match=r"train\.parquet cannot be read"):
+        found.path("train")
+    (found.folder / "scales.parquet").write_bytes(b"no")
+    with pytest.raises(DataError, match=r"scales\.parquet cannot be read"):
+        found.scales()
+    with pytest.raises(ConfigError, match="no part 'validate'; there are train, calibrate, test"):
+        found.path("validate")
+
+
 def test_the_command_by_hand(home, tmp_path):
     def hft(*args):
         command = [sys.executable, "-m", "hft", "dataset", str(home / "look.py"), *args]

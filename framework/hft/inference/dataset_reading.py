@@ -55,13 +55,18 @@ class Dataset:
 
         Raises:
             ConfigError: no such part.
-            DataError: its file is missing.
+            DataError: its file is missing, damaged, or not the one that was written.
         """
         if part not in self.fold.parts:
             raise ConfigError(f"no part {part!r}; there are {', '.join(PARTS)}")
-        path = self.folder / self.fold.parts[part].file
-        if not path.is_file():
-            raise DataError(f"{path}: no such file, though the dataset says that it wrote it")
+        facts = self.fold.parts[part]
+        path = self.folder / facts.file
+        rows = _rows_in(path)
+        if rows != facts.rows:
+            raise DataError(
+                f"{path} holds {rows:,} rows, the dataset says {facts.rows:,}: it is of another "
+                "writing, make the dataset again"
+            )
         return path
 
     def frames(self, part: str, rows: int = BATCH) -> Iterator[pl.DataFrame]:
@@ -77,9 +82,7 @@ class Dataset:
 
     def scales(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
         """Trailing estimates: from when each holds, (p,) [ns], means and scales, (p, k)."""
-        import polars as pl
-
-        table = pl.read_parquet(self.folder / SCALES)
+        table = _table(self.folder / SCALES)
         mean, scale = (
             table.select(f"{what}_{name}" for name in self.names).to_numpy()
             for what in ("mean", "scale")
@@ -88,9 +91,8 @@ class Dataset:
 
     def fresh(self) -> npt.NDArray[np.bool_]:
         """By stretch: whether a run's model begins it without a memory, (s,)."""
-        import polars as pl
-
-        return pl.read_parquet(self.folder / STRETCHES)["fresh"].to_numpy()
+        found: npt.NDArray[np.bool_] = _table(self.folder / STRETCHES)["fresh"].to_numpy()
+        return found
 
     def scaler_at(self, ts: int) -> Scaler:
         """What a run would scale by at a time: the newest estimate made before it.
@@ -161,11 +163,9 @@ class Dataset:
 
     def typical_latency_ns(self) -> int:
         """From a row to its labels: the constant, or the median of the training rows."""
-        import polars as pl
-
         if self.facts.latency_ns is not None:
             return self.facts.latency_ns
-        drawn = pl.read_parquet(self.path("train"), columns=["latency_ns"])["latency_ns"]
+        drawn = _table(self.path("train"), ["latency_ns"])["latency_ns"]
         return int(np.median(drawn.to_numpy()))
 
     def rows(self) -> tuple[Rows, Split]:
@@ -175,7 +175,7 @@ class Dataset:
     def _rows(self, part: str) -> Rows:
         import polars as pl
 
-        frame = pl.read_parquet(self.path(part)).filter(~pl.col("filled"))
+        frame = _table(self.path(part)).filter(~pl.col("filled"))
         latency: Any = self.facts.latency_ns
         if latency is None:
             latency = frame["latency_ns"].to_numpy()
@@ -194,6 +194,25 @@ class Dataset:
             frame["storm"].to_numpy(),
             self.facts.data_hash,
         )
+
+
+def _rows_in(path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def _table(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return pl.read_parquet(path, columns=columns)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
 
 
 def open_dataset(folder: str | Path, fold: int = 1) -> Dataset:
