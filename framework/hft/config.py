@@ -4,6 +4,7 @@ strategy = "strategies/lstm_mm.py"
 [data]     where rows come from       [params]  the strategy's own
 [latency]  the four legs              [risk]    the gate before every order
 [venue]    queue, fills, fees         [engine]  how the run goes
+[models]   what computes each model   [[swaps]] bundles that take over during the run
 """
 
 from __future__ import annotations
@@ -240,6 +241,46 @@ class EngineSection(Section, frozen=True):
     the rows, of the run itself and not of its variants."""
 
 
+class ReuseConfig(Section, frozen=True):
+    """When an answer is given again instead of computed; only for models without memory."""
+
+    epsilon: Annotated[float, Meta(ge=0)] = 0.0
+    """Largest change of any scaled input since the row that was computed; 0: nothing is reused."""
+    max_reuse: Annotated[int, Meta(ge=0, le=1 << 20)] = 16
+    """Answers in a row that may be reused."""
+    max_age: Duration = "100ms"
+    """Of the computed answer."""
+    shadow: Share = 0.05
+    """Share of reused answers that are computed all the same, and compared."""
+    budget: Share = 0.02
+    """Share of shadows whose class differed above which the cache is off for `pause`."""
+    pause: Duration = "10s"
+
+
+class ModelConfig(Section, frozen=True):
+    """What computes a model of the strategy; the table's name is the model's."""
+
+    bundle: str = ""
+    """A folder; empty: the one the strategy names."""
+    tier: Literal["FULL", "LIGHT", "MICRO"] = "FULL"
+    backend: Literal["native", "onnx", "litert", "tensorflow", "serving"] = "native"
+    precision: Literal["", "fp32", "fp16", "int8"] = ""
+    """Of the weights; empty: as the bundle was built."""
+    threads: Annotated[int, Meta(ge=1, le=1024)] = 1
+    url: str = ""
+    """Of `serving`: `http://host:8501/v1/models/NAME`."""
+    reuse: ReuseConfig = ReuseConfig()
+
+
+class SwapConfig(Section, frozen=True):
+    """A bundle that takes over at the first packet at or after `at` at which it is warm."""
+
+    at: str | int
+    """ISO time (UTC) or ns."""
+    bundle: str
+    model: str = "model"
+
+
 class Recipe(Section, frozen=True):
     """Everything a run depends on besides the strategy's code, the data and the bundle."""
 
@@ -256,6 +297,10 @@ class Recipe(Section, frozen=True):
     """Instead of `venue`, by venue name."""
     risk: RiskConfig = RiskConfig()
     engine: EngineSection = EngineSection()
+    models: dict[str, ModelConfig] = {}
+    """By model; `model` is that of a strategy with one. Absent: defaults."""
+    swaps: tuple[SwapConfig, ...] = ()
+    """Replay; live, `hft swap`."""
     params: dict[str, Any] = {}
 
 
@@ -400,6 +445,9 @@ def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
         yield f"{at}.slippage.horizon", venue.slippage.horizon
         for i, half_life in enumerate(venue.impact.half_lives):
             yield f"{at}.impact.half_lives[{i}]", half_life
+    for name, model in recipe.models.items():
+        yield f"models.{name}.reuse.max_age", model.reuse.max_age
+        yield f"models.{name}.reuse.pause", model.reuse.pause
     yield "risk.window", recipe.risk.window
     yield "engine.sample", recipe.engine.sample
     yield "engine.flatten_before", recipe.engine.flatten_before
@@ -488,6 +536,8 @@ def _toml_value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml_value(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {_toml_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, str):
         return msgspec.json.encode(value).decode()
     return repr(value)

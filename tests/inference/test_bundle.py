@@ -27,7 +27,7 @@ def weights():
 def card(features=FEATURES, **changes):
     entries, trigger = entries_of(features)
     made = Card(
-        format=1,
+        format=2,
         name="tiny",
         outputs=("down", "flat", "up"),
         horizon_ns=500_000_000,
@@ -105,7 +105,7 @@ def edit(folder, old, new):
         ('kind = "imbalance"', 'kind = "imbalanse"', "no feature kind 'imbalanse'"),
         ("levels = 5", "levels = 99", "levels is 99, must be 1 to 32"),
         ('window = "100ms"', 'window = "soon"', "'soon' is not a duration"),
-        ("format = 1", "format = 2", "format is 2, this version reads 1"),
+        ("format = 2", "format = 1", "format is 1, this version reads 2"),
         ("units = 8", "units = 9", "layer 1 has 8 units, model.toml says 9"),
         ('outputs = \\["down", ', "outputs = [", "gives 5 outputs, named are 4"),
         (r"mean = \[1.0, ", "mean = [", "scaler.mean has 2 entries, the weights take 3"),

@@ -48,7 +48,7 @@ def everything(tmp_path_factory):
         {"kernel": kernel[2], "bias": np.zeros(2, np.float32)},
     ]
     card = Card(
-        format=1,
+        format=2,
         name="tiny",
         outputs=("down", "up"),
         horizon_ns=500_000_000,

@@ -54,7 +54,7 @@ def plan_of(
 def _source(folder: Path, name: str) -> SourcePlan:
     entries, trigger = entries_of(Features(spread(), imbalance(5), trigger=OnTouch()))
     card = Card(
-        format=1,
+        format=2,
         name=name,
         outputs=("up",),
         horizon_ns=500_000_000,

@@ -56,7 +56,7 @@ def constant_bundle(folder: Path) -> None:
     """A model that always says up 0.9, down 0.1, move 3 ticks."""
     entries, trigger = entries_of(Features(spread(), imbalance(5), trigger=OnTouch()))
     card = Card(
-        format=1,
+        format=2,
         name="alpha_v3",
         outputs=("up", "down", "move_ticks"),
         horizon_ns=500_000_000,

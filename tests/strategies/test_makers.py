@@ -105,7 +105,7 @@ def forecast_of(folder, alpha_ticks):
 
     features, trigger = entries_of(Features(spread(), trigger=OnTouch()))
     card = Card(
-        format=1,
+        format=2,
         name="constant",
         outputs=("down", "flat", "up"),
         horizon_ns=500_000_000,

@@ -26,6 +26,16 @@ COMMANDS = {
         "hft.cli.dataset:dataset",
         "Write a strategy's features and labels for training.",
     ),
+    "train": ("hft.cli.train:train", "Fit a model to a data set, and write a bundle."),
+    "build": (
+        "hft.cli.build:build",
+        "Make every form of a model, and hold each against its gates.",
+    ),
+    "bench": (
+        "hft.cli.bench:bench",
+        "Measure what a model takes here, warm, cold and beside others.",
+    ),
+    "swap": ("hft.cli.swap:swap", "Hand a live session a new bundle."),
     "check": ("hft.cli.check:check", "Compare what a run computed with what training sees."),
     "score": ("hft.cli.score:score", "Compare execution models with what really happened."),
     "data": ("hft.cli.data:data", "Import, check, describe and synthesize market data."),

@@ -10,7 +10,10 @@ from msgspec import Meta
 from hft.durations import format_ns
 from hft.features import Features
 
-FORMAT = 1
+FORMAT = 2
+
+TierName = Literal["FULL", "LIGHT", "MICRO"]
+LesserTier = Literal["LIGHT", "MICRO"]
 
 
 class FeatureEntry(
@@ -57,10 +60,14 @@ class LayerEntry(
 ):
     """A layer; its weights are `layer<n>_<part>` in the weights file, n from 1."""
 
-    kind: Literal["lstm", "dense"]
+    kind: Literal["lstm", "gru", "conv", "dense"]
     units: Annotated[int, Meta(ge=1)]
     activation: Literal["linear", "relu", "tanh", "sigmoid", "softmax"] = "linear"
-    """Of a dense layer; an LSTM has tanh and sigmoid gates."""
+    """Of a dense or convolution layer; LSTM and GRU have tanh and sigmoid gates."""
+    width: Annotated[int, Meta(ge=1)] = 1
+    """Rows that a convolution sees."""
+    precision: Literal["fp32", "int8"] = "fp32"
+    """How the native backend keeps its weights; the file has them in float."""
 
 
 class Readout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,6 +89,56 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     recipe: str = ""
 
 
+class TierEntry(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A cheaper model of the same inputs and outputs: LIGHT or MICRO."""
+
+    weights: str
+    """File, such as `light.npz`."""
+    weights_sha256: str
+    layers: tuple[LayerEntry, ...]
+    readout: Readout | None = None
+    """None: the card's."""
+    warm_up_rows: Annotated[int, Meta(ge=0)] = 0
+
+
+class Gate(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One condition that a part was held against when it was built."""
+
+    name: str
+    """Such as `correlation`, `kl`, `argmax`, `decisions`, `pnl`, `latency`."""
+    value: float
+    limit: float
+    passed: bool
+    note: str = ""
+
+
+class PartEntry(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A file or folder of the bundle that a backend other than `native` runs."""
+
+    file: str
+    """Relative to the bundle: `step.onnx`, `saved_model`."""
+    backend: Literal["onnx", "litert", "tensorflow"]
+    form: Literal["step", "window"]
+    """`step`: a row and the states in, outputs and new states out. `window`: (1, rows, inputs) in,
+    outputs of the last row out. Inputs come scaled, outputs are the network's own."""
+    precision: Literal["fp32", "fp16", "int8", "dynamic"] = "fp32"
+    tier: TierName = "FULL"
+    sha256: str
+    """Of the file; of a folder, over its files' names and contents in order."""
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate was."""
+        return all(gate.passed for gate in self.gates)
+
+
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`model.toml`."""
 
@@ -93,14 +150,27 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What was predicted: the move from `latency_ns` to `latency_ns + horizon_ns` after the row."""
     warm_up_rows: Annotated[int, Meta(ge=0)]
     """Rows after a start or gap whose outputs are not to be trusted."""
+    window_rows: Annotated[int, Meta(ge=0)] = 0
+    """0: state is carried from row to row. Else the model sees exactly the last so many rows, from
+    nothing each time."""
+    budget_ns: Annotated[int, Meta(ge=0)] = 0
+    """What a row may cost at p99, warm, in the form that runs; 0: nothing was declared."""
     weights_sha256: str = ""
     trigger: TriggerEntry
     features: tuple[FeatureEntry, ...]
     layers: tuple[LayerEntry, ...]
+    """Of FULL; none: a model that only parts can run, such as a Transformer."""
     scaler: Scaler
     readout: Readout | None = None
     training: Training
     metrics: dict[str, float] = {}
+    sensitivity: Annotated[float, Meta(ge=0)] = 0.0
+    """Largest change of a class probability a change of a scaled input, on validation rows; what
+    bounds the reuse of answers. 0: not measured."""
+    tiers: dict[LesserTier, TierEntry] = {}
+    parts: tuple[PartEntry, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    """Of the native weights, against the model they were built from."""
 
 
 def entries_of(features: Features) -> tuple[tuple[FeatureEntry, ...], TriggerEntry]:
