@@ -1,6 +1,7 @@
 # Every target works with any Python >= 3.11, in a virtual environment or not: make test PYTHON=...
 PYTHON ?= python3
 CI_WARNINGS ?= OFF
+EXTRAS ?= dev test
 export PATH := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$(PATH)
 
 PY_DIRS := $(wildcard framework adapters strategies examples tests)
@@ -13,10 +14,10 @@ STUBGEN := $(PYTHON) -m nanobind.stubgen -q -m hft._core
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile | expand -t 12
 
-tools:  ## install what building and checking need (extra "dev") from PyPI
+tools:  ## install what building and checking need from PyPI; EXTRAS="dev test" by default
 	$(PYTHON) -m pip install -q $$($(PYTHON) -c 'import tomllib; \
 	  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
-	  print(*(d for e in ("dev", "test") for d in extras[e] if "[" not in d))')
+	  print(*(d for e in "$(EXTRAS)".split() for d in extras[e] if "[" not in d))')
 
 build:  ## editable install; again after a change of C++, seconds with ccache
 	CMAKE_ARGS="$(CMAKE_ARGS) -DHFT_WERROR=$(CI_WARNINGS)" \
