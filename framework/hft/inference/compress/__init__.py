@@ -1,0 +1,1 @@
+"""Makes a model smaller: fewer units, fewer bits, or another model that repeats its answers."""
