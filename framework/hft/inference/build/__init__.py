@@ -1,0 +1,1 @@
+"""`hft build`: every form of a model, and the gates each is held against."""
