@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,10 +32,10 @@ ROWS = rows_of(RNG.standard_normal((300, 5)))
 ALL = slice(0, 300)
 
 
-def silenced(layers, units):
-    """The layers with nothing going out of `units`, the same of each hidden one."""
+def silenced(layers, by_layer):
+    """The layers with nothing going out of these units of each hidden one."""
     found = [dict(layer) for layer in layers]
-    for layer, after in zip(found, found[1:], strict=False):
+    for (layer, after), units in zip(pairwise(found), by_layer, strict=True):
         after["kernel"] = after["kernel"].copy()
         after["kernel"][..., units, :] = 0.0
         if "recurrent" in layer:
@@ -47,7 +48,7 @@ def silenced(layers, units):
 @pytest.mark.parametrize("with_rows", [False, True])
 def test_units_that_nobody_hears_are_taken_out_and_no_output_changes(shape, with_rows):
     silent = [1, 2, 7, 8, 9, 12, 14, 15]
-    stack = stack_from(silenced(SHAPES[shape], silent))
+    stack = stack_from(silenced(SHAPES[shape], [silent] * (len(SHAPES[shape]) - 1)))
     shares = [len(silent) / entry.units for entry in stack.layers[:-1]]
     given = {"rows": ROWS, "cut": ALL} if with_rows else {}
     pruned = prune_units(stack, shares, **given)
@@ -60,7 +61,7 @@ def test_units_that_nobody_hears_are_taken_out_and_no_output_changes(shape, with
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_unit_that_talks_to_itself_alone_is_heard_by_nobody(shape):
-    layers = silenced(SHAPES[shape], [3])
+    layers = silenced(SHAPES[shape], [[3]] * (len(SHAPES[shape]) - 1))
     first = layers[0]
     if "recurrent" in first:
         units = len(first["recurrent"])
@@ -79,14 +80,11 @@ def test_slices_are_those_of_the_oracle(shape):
     """Units taken out are units whose outgoing weights are set to zero, whoever computes it."""
     stack = stack_from(SHAPES[shape])
     pruned = prune_units(stack, 0.4, multiple=1)
-    gone = [np.setdiff1d(np.arange(e.units), k) for e, k in zip(stack.layers, pruned.kept)]  # noqa: B905
-    layers = [dict(layer) for layer in SHAPES[shape]]
-    for layer, after, units in zip(layers, layers[1:], gone, strict=False):
-        after["kernel"] = after["kernel"].copy()
-        after["kernel"][..., units, :] = 0.0
-        if "recurrent" in layer:
-            layer["recurrent"] = layer["recurrent"].copy()
-            layer["recurrent"][units] = 0.0
+    gone = [
+        np.setdiff1d(np.arange(entry.units), kept)
+        for entry, kept in zip(stack.layers[:-1], pruned.kept[:-1], strict=True)
+    ]
+    layers = silenced(SHAPES[shape], gone)
     np.testing.assert_allclose(pruned.stack.outputs(ROWS, ALL), run(layers, ROWS.x), atol=1e-5)
 
 

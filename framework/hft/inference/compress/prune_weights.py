@@ -1,0 +1,251 @@
+"""Magnitude pruning: the smallest weights become zero, and may be trained to be so.
+
+It gains no latency here: native, ONNX Runtime's and LiteRT's kernels are dense and multiply by a
+zero as by any number. What it gives is a file that packs better and a model that is simpler to
+reason about; to be faster take units out (`prune_units`) or bits (`quantise`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from hft.errors import ConfigError, ModelError
+from hft.inference.bundle import ARRAYS
+from hft.inference.compress.stack import Stack
+from hft.inference.task import Task
+
+NO_LATENCY = (
+    "magnitude pruning gains no latency: kernels are dense, a zero costs what a weight does"
+)
+MATRICES = ("kernel", "recurrent")
+"""Arrays that are pruned; biases are not."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+class TfmotOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What the worker that has tfmot is told, beside the arrays."""
+
+    layers: tuple[dict[str, Any], ...]
+    share: float
+    epochs: int
+    batch: int
+    learning_rate: float
+    seed: int
+
+
+def prune_weights(stack: Stack, share: float | Sequence[float]) -> Stack:
+    """The network with the smallest weights of each matrix set to zero.
+
+    Args:
+        stack: what to prune.
+        share: of each matrix's weights, in [0, 1); one for all layers, or one a layer.
+
+    Raises:
+        ConfigError: a share is out of range.
+    """
+    masks = masks_of(stack, share)
+    weights = [
+        {name: array * mask[name] if name in mask else array for name, array in arrays.items()}
+        for arrays, mask in zip(stack.weights, masks, strict=True)
+    ]
+    return replace(stack, weights=weights)
+
+
+def masks_of(stack: Stack, share: float | Sequence[float]) -> list[Mapping[str, Mask]]:
+    """By layer and matrix, False where a weight goes."""
+    shares = [share] * len(stack.layers) if isinstance(share, int | float) else list(share)
+    if len(shares) != len(stack.layers):
+        raise ConfigError(f"{len(shares)} shares of weights for {len(stack.layers)} layers")
+    for value in shares:
+        require_share(value)
+    return [
+        {name: mask_of(arrays[name], value) for name in MATRICES if name in arrays}
+        for arrays, value in zip(stack.weights, shares, strict=True)
+    ]
+
+
+def mask_of(array: npt.NDArray[Any], share: float) -> Mask:
+    """False at the `share` of weights that are smallest; of equal ones the first go."""
+    mask = np.ones(array.size, bool)
+    order = np.argsort(np.abs(array), axis=None, kind="stable")
+    mask[order[: int(share * array.size)]] = False
+    return mask.reshape(array.shape)
+
+
+def polynomial_share(step: int, begin: int, end: int, final: float) -> float:
+    """Share at a training step: 0 until `begin`, `final` from `end` on, fast first between.
+
+    Source:
+        Zhu and Gupta (2017), "To prune, or not to prune", equation 1, from zero, power 3.
+    """
+    done = min(max((step - begin) / max(end - begin, 1), 0.0), 1.0)
+    return final * (1.0 - (1.0 - done) ** 3)
+
+
+def require_share(share: float) -> None:
+    """Refuses what is no share of weights.
+
+    Raises:
+        ConfigError: names it.
+    """
+    if not 0.0 <= share < 1.0:
+        raise ConfigError(f"share of weights is {share:g}: want at least 0 and less than 1")
+
+
+def mask_callback(final: float, begin: int, end: int, every: int = 100) -> Any:
+    """A Keras 3 callback that prunes while it trains.
+
+    Every `every` steps from `begin` to `end` the share grows and the masks are made anew of the
+    weights as they are; after each batch what is masked is zero again, whatever the optimizer did.
+
+    Args:
+        final: share of each matrix's weights that are zero at the end.
+        begin: first step that prunes.
+        end: step from which the masks stay.
+        every: steps between masks.
+
+    Raises:
+        ConfigError: the share is out of range.
+    """
+    import keras
+
+    require_share(final)
+
+    class Masks(keras.callbacks.Callback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.step = 0
+            self.masks: list[tuple[Any, npt.NDArray[np.float32]]] = []
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            due = begin <= self.step <= end and (self.step - begin) % every == 0
+            if due or self.step == end:
+                self.renew(polynomial_share(self.step, begin, end, final))
+            for variable, mask in self.masks:
+                variable.assign(variable * mask)
+            self.step += 1
+
+        def renew(self, share: float) -> None:
+            self.masks = [
+                (variable, mask_of(np.asarray(variable), share).astype(np.float32))
+                for variable in self.model.trainable_variables
+                if variable.name in ("kernel", "recurrent_kernel")
+            ]
+
+    return Masks()
+
+
+def prune_with_tfmot(
+    stack: Stack,
+    task: Task,
+    share: float,
+    *,
+    window: int = 50,
+    epochs: int = 2,
+    at_most: int = 4_000,
+    seed: int = 1,
+    timeout_s: float = 600.0,
+) -> Stack:
+    """Prunes while it trains on, by `prune_low_magnitude` of TensorFlow's optimization toolkit.
+
+    The toolkit refuses Keras 3, so it runs in a process of its own with the old Keras.
+
+    Args:
+        stack: what to prune; its window, if it has one, takes the place of `window`.
+        task: rows to train on: the training slice.
+        share: of each matrix's weights that are zero at the end.
+        window: rows of a piece of training data; the first fifth brings a state and is not counted.
+        epochs: over all pieces.
+        at_most: pieces used, evenly chosen.
+        seed: of the order of pieces.
+        timeout_s: for all of it; TensorFlow alone takes some 10 s to start.
+
+    Raises:
+        ConfigError: the extra `prune` is not installed, or the share is out of range.
+        ModelError: the process failed or took too long; says how it ended.
+    """
+    require_share(share)
+    require_tfmot()
+    x, label, weight = _pieces(stack, task, window, at_most)
+    order = TfmotOrder(
+        layers=tuple(msgspec.to_builtins(entry) for entry in stack.layers),
+        share=share,
+        epochs=epochs,
+        batch=32,
+        learning_rate=5e-4,
+        seed=seed,
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        arrays = {
+            f"layer{n}_{part}": array
+            for n, layer in enumerate(stack.weights)
+            for part, array in layer.items()
+        }
+        np.savez(folder / "in.npz", allow_pickle=False, x=x, label=label, weight=weight, **arrays)
+        (folder / "order.json").write_bytes(msgspec.json.encode(order))
+        _run_worker(folder, timeout_s)
+        with np.load(folder / "out.npz", allow_pickle=False) as found:
+            weights = [
+                {part: found[f"layer{n}_{part}"] for part in ARRAYS[entry.kind]}
+                for n, entry in enumerate(stack.layers)
+            ]
+    return replace(stack, weights=weights)
+
+
+def require_tfmot() -> None:
+    """Says at once that the toolkit is not there.
+
+    Raises:
+        ConfigError: the extra `[prune]` is not installed.
+    """
+    for name in ("tensorflow_model_optimization", "tf_keras"):
+        if importlib.util.find_spec(name) is None:
+            raise ConfigError(
+                f"pruning with tfmot needs {name}: pip install 'hft-framework[prune]'; "
+                "masks without it need no extra"
+            )
+
+
+def _pieces(
+    stack: Stack, task: Task, window: int, at_most: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """(n, window, k), and label and weight of each row, (n, window)."""
+    train, window = task.parts.train, stack.window_rows or window
+    count = (train.stop - train.start) // window
+    if not count:
+        raise ConfigError(
+            f"{train.stop - train.start} training rows are fewer than a piece of {window}"
+        )
+    chosen = np.linspace(0, count - 1, min(count, at_most)).astype(np.int64)
+    at = train.start + chosen[:, None] * window + np.arange(window)
+    weight = task.weight[at].astype(np.float32)
+    weight[:, : window - 1 if stack.window_rows else window // 5] = 0.0
+    return stack.scaled(task.rows.x[at.ravel()]).reshape(*at.shape, -1), task.label[at], weight
+
+
+def _run_worker(folder: Path, timeout_s: float) -> None:
+    command = [sys.executable, "-m", "hft.inference.compress.tfmot_worker", str(folder)]
+    env = {"TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    try:
+        done = subprocess.run(
+            command, env=os.environ | env, capture_output=True, text=True, timeout=timeout_s
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ModelError(f"pruning with tfmot took longer than {timeout_s:g} s") from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise ModelError(f"pruning with tfmot ended with code {done.returncode}: {last}")
