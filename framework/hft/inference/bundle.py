@@ -233,7 +233,7 @@ def save_bundle(
     sha256 = _write_weights(folder / WEIGHTS, card, weights)
     card = msgspec.structs.replace(card, weights_sha256=sha256, tiers=tiers)
     write_whole(folder / CARD, to_toml(card).encode())
-    return load_bundle(folder, [_placeholder(f) for f in card.features if f.kind == "own"])
+    return load_bundle(folder, placeholders(card))
 
 
 def _write_weights(path: Path, card: Card, weights: Weights) -> str:
@@ -375,8 +375,13 @@ def core_layer(entry: LayerEntry, weights: Mapping[str, npt.NDArray[Any]]) -> An
     return make(kernel, bias, entry.activation, precision)
 
 
-def _placeholder(entry: FeatureEntry) -> Feature:
-    return Feature("own", entry.name, update=lambda state, row: (state, 0.0))
+def placeholders(card: Card) -> list[Feature]:
+    """Own features of a card without their code, for who reads a bundle but makes no rows."""
+    return [
+        Feature("own", e.name, update=lambda state, row: (state, 0.0))
+        for e in card.features
+        if e.kind == "own"
+    ]
 
 
 def part_sha256(path: Path) -> str:

@@ -1,0 +1,182 @@
+"""Which parts there are to make of a network, and how each is made apart from us."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hft.inference.build.apart import ApartError, call_apart
+from hft.inference.bundle import Weights, part_sha256
+from hft.inference.card import LayerEntry, PartEntry, TierName
+
+FORMATS = {"onnx": "onnx", "litert": "litert", "saved_model": "tensorflow"}
+"""By the word of `--formats`, the backend that runs it."""
+NEEDS = {
+    "onnx": (("onnx", "onnxruntime"), "onnx"),
+    "litert": (("tensorflow", "ai_edge_litert"), "train,litert"),
+    "tensorflow": (("keras", "tensorflow"), "train"),
+}
+_BYTES = {"fp32": 4, "fp16": 2, "int8": 1, "dynamic": 1}
+_SAFE = 0.9
+"""A file smaller than this share of its weights has lost some: converters do that silently."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part to make."""
+
+    backend: str
+    form: str
+    precision: str = "fp32"
+    tier: TierName = "FULL"
+
+    @property
+    def file(self) -> str:
+        """Its name in the bundle."""
+        prefix = "" if self.tier == "FULL" else self.tier.lower() + "_"
+        if self.backend == "tensorflow":
+            return prefix + "saved_model"
+        suffix = "" if self.precision == "fp32" else "_" + self.precision
+        return f"{prefix}{self.form}{suffix}.{'onnx' if self.backend == 'onnx' else 'tflite'}"
+
+    @property
+    def parent(self) -> Part | None:
+        """What its latency must not exceed: the same in float."""
+        if self.precision == "fp32":
+            return None
+        return Part(self.backend, self.form, "fp32", self.tier)
+
+    def entry(self, sha256: str) -> PartEntry:
+        """As the card has it."""
+        return PartEntry(
+            file=self.file,
+            backend=self.backend,  # type: ignore[arg-type]
+            form=self.form,  # type: ignore[arg-type]
+            precision=self.precision,  # type: ignore[arg-type]
+            tier=self.tier,
+            sha256=sha256,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of a part."""
+
+    part: Part
+    sha256: str = ""
+    bytes: int = 0
+    why_not: str = ""
+    """Empty: it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What 8-bit parts need to know of the data."""
+
+    reaches: Sequence[float] = ()
+    """By layer, largest |input|."""
+    wide: Sequence[int] = ()
+    """Layers, from 0, that stay in float."""
+    rows: Path | None = None
+    """.npy of scaled rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Native layers to export, as a file that another process reads."""
+
+    file: Path
+    layers: tuple[LayerEntry, ...]
+    weights: Weights
+    window_rows: int = 0
+    calibrated: Calibrated = field(default_factory=Calibrated)
+
+
+def parts_of(
+    formats: Sequence[str], window_rows: int, tier: TierName = "FULL", *, is_calibrated: bool
+) -> list[Part]:
+    """Parts of native layers. Lesser tiers, and models without calibration rows, have no 8 bits
+    of activations.
+    """
+    found = []
+    if "onnx" in formats:
+        if window_rows:
+            found.append(Part("onnx", "window", tier=tier))
+        found.append(Part("onnx", "step", tier=tier))
+        if tier == "FULL":
+            found.append(Part("onnx", "step", "fp16"))
+            found += [Part("onnx", "step", "int8")] if is_calibrated else []
+    if "litert" in formats:
+        found.append(Part("litert", "step", tier=tier))
+        if tier == "FULL":
+            found.append(Part("litert", "step", "dynamic"))
+            found += [Part("litert", "step", "int8")] if is_calibrated else []
+    if "saved_model" in formats:
+        found.append(Part("tensorflow", "window" if window_rows else "step", tier=tier))
+    return found
+
+
+def export(part: Part, network: Network, folder: Path, limit_s: float) -> Made:
+    """Makes one part in a process of its own; a failure is a result."""
+    missing = missing_for(part.backend)
+    if missing:
+        return Made(part, why_not=missing)
+    calibrated = network.calibrated
+    arguments = {
+        "network": str(network.file),
+        "file": str(folder / part.file),
+        "backend": part.backend,
+        "form": part.form,
+        "precision": part.precision,
+        "window_rows": network.window_rows,
+        "reaches": list(calibrated.reaches),
+        "wide": list(calibrated.wide),
+        "rows": str(calibrated.rows or ""),
+    }
+    least = sum(a.size for of in network.weights for a in of.values()) * _BYTES[part.precision]
+    return made_apart(
+        part, "hft.inference.build.work:export_native", arguments, folder, limit_s, least * _SAFE
+    )
+
+
+def made_apart(
+    part: Part,
+    work: str,
+    arguments: dict[str, Any],
+    folder: Path,
+    limit_s: float,
+    least_bytes: float = 0.0,
+) -> Made:
+    """Has `work` write a part, and looks at what is there."""
+    path = folder / part.file
+    try:
+        call_apart(work, arguments, limit_s)
+    except ApartError as error:
+        return Made(part, why_not=str(error))
+    size = size_of(path)
+    if size == 0:
+        return Made(part, why_not="nothing was written")
+    if size < least_bytes:
+        return Made(
+            part, bytes=size, why_not=f"{size:,} bytes cannot hold the weights: some were lost"
+        )
+    return Made(part, part_sha256(path), size)
+
+
+def missing_for(backend: str) -> str:
+    """What is not installed that a backend's parts need; empty: nothing."""
+    packages, extra = NEEDS[backend]
+    absent = [name for name in packages if importlib.util.find_spec(name) is None]
+    if not absent:
+        return ""
+    return f"{', '.join(absent)} not installed: pip install 'hft-framework[{extra}]'"
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of a folder's files."""
+    if not path.is_dir():
+        return path.stat().st_size if path.exists() else 0
+    return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
