@@ -90,14 +90,23 @@ inline void softmax(float* y, std::size_t units) noexcept {
 }
 
 /// A row of features as the first layer takes it; zeros up to a whole panel follow.
+///
+/// NaN must be looked for: max and min pass over it, so it would come out as a bound. One more on
+/// an exponent of ones, which NaN and infinity alone have, carries into the sign.
 template <class V>
-void standardise(const ScalerView& s, const double* features, float* x) noexcept {
+bool standardise(const ScalerView& s, const double* features, float* x) noexcept {
+  constexpr std::uint64_t kExponent = 0x7ff0'0000'0000'0000, kOne = 1ULL << 52;
+  std::uint64_t carry = 0;
   for (std::size_t i = 0; i < s.inputs; ++i) {
+    std::uint64_t bits;
+    __builtin_memcpy(&bits, features + i, sizeof bits);
+    carry |= (bits & kExponent) + kOne;
     const double v = (features[i] - s.mean[i]) * s.inverse_scale[i];
     const double least = -s.clip > v ? -s.clip : v;
     x[i] = static_cast<float>(s.clip < least ? s.clip : least);
   }
   for (std::size_t i = s.inputs; i < panels(s.inputs) * kPanel; ++i) x[i] = 0.0f;
+  return carry >> 63 == 0;
 }
 
 template <class V>

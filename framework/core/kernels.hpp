@@ -62,7 +62,8 @@ struct Kernels {
   /// y = activation(zx + zh), `zh` null for none; zero where a unit only fills its panel.
   void (*activate)(Activation, std::size_t units, const float* zx, const float* zh,
                    float* y) noexcept;
-  void (*standardise)(const ScalerView&, const double* features, float* x) noexcept;
+  /// False where a feature is not finite; `x` is then of no use.
+  bool (*standardise)(const ScalerView&, const double* features, float* x) noexcept;
 };
 
 /// Best set this CPU has.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace hft {
 
@@ -24,19 +25,48 @@ NetworkState Network::state() const {
 }
 
 void Network::step(NetworkState& state, const double* features, float* out) const noexcept {
-  scale(features, state.block_.get() + rows_at_[0]);
+  if (!scale(features, state.block_.get() + rows_at_[0])) return answer_nan(out);
   read_out(forward(state, 1), out);
 }
 
 void Network::batch(NetworkState& state, const double* rows, std::size_t n,
                     float* out) const noexcept {
   for (std::size_t first = 0; first < n; first += kBatchRows) {
-    const std::size_t count = std::min(kBatchRows, n - first);
-    for (std::size_t i = 0; i < count; ++i)
-      scale(rows + (first + i) * inputs_, state.block_.get() + rows_at_[0] + i * row_floats_);
+    const std::size_t last = std::min(first + kBatchRows, n);
+    float* answers[kBatchRows];
+    std::size_t count = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      answers[count] = out + i * outputs();
+      float* x = state.block_.get() + rows_at_[0] + count * row_floats_;
+      if (scale(rows + i * inputs_, x))
+        ++count;
+      else
+        answer_nan(answers[count]);
+    }
     const float* y = forward(state, count);
-    for (std::size_t i = 0; i < count; ++i)
-      read_out(y + i * row_floats_, out + (first + i) * outputs());
+    for (std::size_t i = 0; i < count; ++i) read_out(y + i * row_floats_, answers[i]);
+  }
+}
+
+void Network::step_many(NetworkState* const* states, std::size_t n, const double* rows,
+                        float* out) const noexcept {
+  for (std::size_t first = 0; first < n; first += kBatchRows) {
+    const std::size_t last = std::min(first + kBatchRows, n);
+    float* answers[kBatchRows];
+    NetworkState* takers[kBatchRows];
+    std::size_t count = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      answers[count] = out + i * outputs();
+      takers[count] = states[i];
+      float* x = takers[0]->block_.get() + rows_at_[0] + count * row_floats_;
+      if (scale(rows + i * inputs_, x))
+        ++count;
+      else
+        answer_nan(answers[count]);
+    }
+    if (count == 0) continue;
+    const float* y = forward(takers, count);
+    for (std::size_t i = 0; i < count; ++i) read_out(y + i * row_floats_, answers[i]);
   }
 }
 
@@ -47,8 +77,13 @@ void Network::arm(NetworkState& state) const noexcept {
   state.armed_ = true;
 }
 
-void Network::scale(const double* features, float* x) const noexcept {
-  kernels_->standardise({inputs_, mean_.data(), inverse_scale_.data(), clip_}, features, x);
+void Network::touch(const NetworkState& state) const noexcept {
+  for (std::size_t i = 0; i < rows_at_[0]; i += 64 / sizeof(float))
+    static_cast<void>(*static_cast<const volatile float*>(state.block_.get() + i));
+}
+
+bool Network::scale(const double* features, float* x) const noexcept {
+  return kernels_->standardise({inputs_, mean_.data(), inverse_scale_.data(), clip_}, features, x);
 }
 
 void Network::multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,
@@ -86,6 +121,36 @@ void Network::forward(const Plan& plan, NetworkState& state, const float* x, std
   }
 }
 
+/// A row of each of several streams, as `forward` of the rows of one.
+const float* Network::forward(NetworkState* const* states, std::size_t n) const noexcept {
+  float* block = states[0]->block_.get();
+  float *x = block + rows_at_[0], *y = block + rows_at_[1], *z = block + z_at_;
+  for (const Plan& plan : plans_) {
+    multiply(plan.present, x, row_floats_, n, z, block);
+    const float* zh = past_sums(plan, states, n);
+    for (std::size_t i = 0; i < n; ++i)
+      finish(plan, z + i * plan.present.columns(),
+             zh ? zh + i * plan.past.columns() : states[i]->block_.get() + plan.armed,
+             x + i * row_floats_, states[i]->block_.get() + plan.memory, y + i * row_floats_);
+    std::swap(x, y);
+  }
+  for (std::size_t i = 0; i < n; ++i) states[i]->armed_ = false;
+  return x;
+}
+
+/// What the streams' memories add to a layer; null where every stream has it ready, or none.
+const float* Network::past_sums(const Plan& plan, NetworkState* const* states,
+                                std::size_t n) const noexcept {
+  const auto is_armed = [](const NetworkState* s) { return s->armed_; };
+  if (plan.past.inputs == 0 || std::all_of(states, states + n, is_armed)) return nullptr;
+  float* block = states[0]->block_.get();
+  for (std::size_t i = 0; i < n; ++i)
+    std::memcpy(block + past_at_ + i * past_floats_, states[i]->block_.get() + plan.memory,
+                panels(plan.past.inputs) * kPanel * sizeof(float));
+  multiply(plan.past, block + past_at_, past_floats_, n, block + zh_at_, block);
+  return block + zh_at_;
+}
+
 /// From the sums of a layer to its memory and output.
 void Network::finish(const Plan& plan, const float* zx, const float* zh, const float* x,
                      float* memory, float* y) const noexcept {
@@ -109,6 +174,10 @@ void Network::finish(const Plan& plan, const float* zx, const float* zh, const f
     case Kind::DENSE:
       kernels_->activate(plan.activation, plan.units, zx, nullptr, y);
   }
+}
+
+void Network::answer_nan(float* out) const noexcept {
+  std::fill_n(out, outputs(), std::numeric_limits<float>::quiet_NaN());
 }
 
 void Network::read_out(const float* y, float* out) const noexcept {

@@ -6,6 +6,10 @@
 /// so a replay may compute ahead in batches what a live run computes row by row. Every layer sums
 /// apart what the new row brings and what memory does: `arm` has the second part ready beforehand.
 ///
+/// A row with a feature that is NaN or infinite is answered by NaN and leaves no trace: the next
+/// row finds the memory of the row before. It would else come out as a likely forecast, since a NaN
+/// is lost where features are clipped, or stay in the memory for good.
+///
 /// Fast: weights in one block, streamed once a step and locked in memory. Slow: a step whose
 /// weights other work has pushed out of L2 costs several times as much (tests/bench/lstm.py prints
 /// both).
@@ -67,11 +71,17 @@ class Network {
   void step(NetworkState& state, const double* features, float* out) const noexcept;
   /// `n` rows of one stream, in order; the same bits as `n` steps.
   void batch(NetworkState& state, const double* rows, std::size_t n, float* out) const noexcept;
+  /// One row for each of `n` different streams, which share each pass over the weights; the same
+  /// bits as a step of each. Their scratch is that of the first.
+  void step_many(NetworkState* const* states, std::size_t n, const double* rows,
+                 float* out) const noexcept;
   /// While idle: computes what the next step needs of the past, which halves that step and brings
   /// those weights back into cache. Never changes a result.
   void arm(NetworkState& state) const noexcept;
   /// While idle: reads every weight, so that other work does not push them out of cache.
   void touch() const noexcept { weights_.touch(); }
+  /// The same for what a step reads of a stream.
+  void touch(const NetworkState& state) const noexcept;
 
  private:
   friend class WindowState;
@@ -87,12 +97,16 @@ class Network {
   class Builder;
 
   Network() = default;
-  void scale(const double* features, float* x) const noexcept;
+  bool scale(const double* features, float* x) const noexcept;
   void multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,
                 float* z, float* block) const noexcept;
   void finish(const Plan& plan, const float* zx, const float* zh, const float* x, float* memory,
               float* y) const noexcept;
   const float* forward(NetworkState& state, std::size_t rows) const noexcept;
+  const float* forward(NetworkState* const* states, std::size_t n) const noexcept;
+  const float* past_sums(const Plan& plan, NetworkState* const* states,
+                         std::size_t n) const noexcept;
+  void answer_nan(float* out) const noexcept;
   void forward(const Plan& plan, NetworkState& state, const float* x, std::size_t rows,
                float* y) const noexcept;
   void read_out(const float* y, float* out) const noexcept;
@@ -105,9 +119,10 @@ class Network {
   LockedBlock weights_;
   std::vector<Plan> plans_;
   // A state's block: memory, armed products, two buffers of kBatchRows rows, sums of the new rows,
-  // rows in 8 bits and their scales.
-  std::size_t memory_floats_ = 0, rows_at_[2] = {0, 0}, z_at_ = 0, q_at_ = 0, state_floats_ = 0;
-  std::size_t row_floats_ = 0, widest_z_ = 0, q_bytes_ = 0;
+  // of as many pasts, those pasts, rows in 8 bits and their scales.
+  std::size_t memory_floats_ = 0, rows_at_[2] = {0, 0}, z_at_ = 0, zh_at_ = 0, past_at_ = 0,
+              q_at_ = 0, state_floats_ = 0;
+  std::size_t row_floats_ = 0, past_floats_ = 0, q_bytes_ = 0;
 };
 
 }  // namespace hft

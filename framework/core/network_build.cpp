@@ -247,11 +247,15 @@ class Network::Builder {
   }
 
   void place_state() {
-    std::size_t at = network_.memory_floats_;
+    std::size_t at = network_.memory_floats_, widest_z = 0, widest_zh = 0;
     for (Plan& plan : network_.plans_) {
       plan.armed = at;
-      if (plan.past.inputs) at += plan.past.columns();
-      network_.widest_z_ = std::max(network_.widest_z_, plan.present.columns());
+      if (plan.past.inputs) {
+        at += plan.past.columns();
+        widest_zh = std::max(widest_zh, plan.past.columns());
+        network_.past_floats_ = std::max(network_.past_floats_, padded(plan.past.inputs));
+      }
+      widest_z = std::max(widest_z, plan.present.columns());
       network_.q_bytes_ = std::max(
           {network_.q_bytes_, whole_lines(plan.present.inputs), whole_lines(plan.past.inputs)});
     }
@@ -260,7 +264,9 @@ class Network::Builder {
       at += kBatchRows * network_.row_floats_;
     }
     network_.z_at_ = at;
-    network_.q_at_ = at + kBatchRows * network_.widest_z_;
+    network_.zh_at_ = at + kBatchRows * widest_z;
+    network_.past_at_ = network_.zh_at_ + kBatchRows * widest_zh;
+    network_.q_at_ = network_.past_at_ + kBatchRows * network_.past_floats_;
     network_.state_floats_ = network_.q_at_ + kBatchRows * (1 + network_.q_bytes_ / sizeof(float));
   }
 

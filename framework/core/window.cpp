@@ -22,13 +22,8 @@ WindowState::WindowState(std::shared_ptr<const Network> network, std::size_t row
       stride_(network_->memory_floats_),
       memory_(zeros(lanes_ * stride_)),
       row_(zeros(network_->row_floats_)) {
-  std::size_t widest = 0;
-  for (std::size_t i = 0; i < network_->plans_.size(); ++i) {
-    const MatrixView& past = network_->plans_[i].past;
-    if (past.inputs) plans_ = i + 1;
-    widest = std::max(widest, past.columns());
-  }
-  zh_ = zeros(Network::kBatchRows * widest);
+  for (std::size_t i = 0; i < network_->plans_.size(); ++i)
+    if (network_->plans_[i].past.inputs) plans_ = i + 1;
 }
 
 void WindowState::reset() noexcept {
@@ -40,7 +35,7 @@ void WindowState::reset() noexcept {
 
 void WindowState::step(const double* features, float* out) noexcept {
   settle();
-  network_->scale(features, row_.get());
+  if (!network_->scale(features, row_.get())) return network_->answer_nan(out);
   std::memcpy(oldest_.block_.get() + network_->rows_at_[0], row_.get(),
               network_->row_floats_ * sizeof(float));
   network_->read_out(network_->forward(oldest_, 1), out);
@@ -74,7 +69,7 @@ void WindowState::rotate() noexcept {
 void WindowState::advance(std::size_t first, std::size_t count) noexcept {
   const Network& n = *network_;
   float* block = oldest_.block_.get();
-  float* z = block + n.z_at_;
+  float *z = block + n.z_at_, *zh = block + n.zh_at_;
   const float* x = row_.get();
   float* y = block + n.rows_at_[1];
   float* other = block + n.rows_at_[0];
@@ -83,11 +78,11 @@ void WindowState::advance(std::size_t first, std::size_t count) noexcept {
     const Network::Plan& plan = n.plans_[p];
     const bool parts = plan.past.inputs > 0;
     n.multiply(plan.present, x, n.row_floats_, same ? 1 : count, z, block);
-    if (parts) n.multiply(plan.past, lane(first) + plan.memory, stride_, count, zh_.get(), block);
+    if (parts) n.multiply(plan.past, lane(first) + plan.memory, stride_, count, zh, block);
     for (std::size_t i = 0; i < (same && !parts ? 1 : count); ++i)
-      n.finish(plan, z + (same ? 0 : i) * plan.present.columns(),
-               zh_.get() + i * plan.past.columns(), x + (same ? 0 : i) * n.row_floats_,
-               lane(first + i) + plan.memory, y + i * n.row_floats_);
+      n.finish(plan, z + (same ? 0 : i) * plan.present.columns(), zh + i * plan.past.columns(),
+               x + (same ? 0 : i) * n.row_floats_, lane(first + i) + plan.memory,
+               y + i * n.row_floats_);
     same = same && !parts;
     x = y;
     std::swap(y, other);

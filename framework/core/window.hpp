@@ -20,7 +20,8 @@ class WindowState {
   /// Throws std::invalid_argument where `rows` is 0.
   WindowState(std::shared_ptr<const Network> network, std::size_t rows);
 
-  /// What the network says of the last `rows` rows, this one included; of fewer at first.
+  /// What the network says of the last `rows` rows, this one included; of fewer at first. A row
+  /// that is not finite is answered by NaN and counts as none.
   void step(const double* features, float* out) noexcept;
   /// While idle, after a step: the work the next step would have to do first.
   void settle() noexcept;
@@ -36,7 +37,7 @@ class WindowState {
   NetworkState oldest_;         // the stream whose window the next row completes
   std::size_t lanes_, stride_;  // the others, a ring: memory only, `stride_` floats apart
   std::size_t plans_ = 0;       // layers up to the last one with memory: all that they need
-  AlignedFloats memory_, row_, zh_;
+  AlignedFloats memory_, row_;
   std::size_t next_ = 0;  // lane that is the oldest of them
   std::size_t seen_ = 0;  // rows settled, up to `lanes_`
   bool pending_ = false;  // a row has stepped the oldest, not yet the others

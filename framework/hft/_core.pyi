@@ -201,6 +201,11 @@ class NetworkStream:
 
     def __init__(self, network: Network) -> None: ...
 
+    def step(self, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        (inputs,) float64 into (outputs,) float32, both contiguous; nothing is allocated.
+        """
+
     def batch(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
         """
         (n, inputs) float64 -> (n, outputs) float32; memory carries on to the next call.
@@ -220,6 +225,11 @@ class NetworkWindow:
     @property
     def rows(self) -> int: ...
 
+    def step(self, row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        (inputs,) float64 into (outputs,) float32, both contiguous; nothing is allocated.
+        """
+
     def steps(self, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
         """
         (n, inputs) float64 -> (n, outputs) float32; the window carries on to the next call.
@@ -228,6 +238,23 @@ class NetworkWindow:
     def settle(self) -> None: ...
 
     def reset(self) -> None: ...
+
+def step_streams(streams: Sequence[NetworkStream], rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    One row for each of n different streams of one network: rows (n, inputs) float64 into
+    out (n, outputs) float32. They share each pass over the weights; the same bits as a step
+    of each.
+    """
+
+def time_steps(network: Network, rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], mode: str = 'step', evict_bytes: int = 0, gap_ns: int = 0, window_rows: int = 100) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], int]:
+    """
+    Service time of a step on each row [ns], and what the clock itself adds to each [ns].
+    Of a new stream, in one of these modes: 'step'; 'armed': armed before; 'touched': armed,
+    then weights and memory read again; 'window': of a settled window of `window_rows`.
+    All of that is not timed, nor is walking a buffer of `evict_bytes`, which comes before
+    the step (of 'touched': before the touch) and leaves caches cold. Steps begin `gap_ns`
+    apart or later.
+    """
 
 def best_isa() -> str: ...
 

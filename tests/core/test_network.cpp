@@ -178,6 +178,29 @@ TEST_CASE("a window is a fresh pass over its rows, to the bit") {
   }
 }
 
+TEST_CASE("many streams at once give the bits of each alone") {
+  for (const Precision precision : {Precision::F32, Precision::I8}) {
+    const auto network = all_kinds(best_isa(), precision);
+    const std::size_t n = 19, inputs = 5, outputs = network->outputs();
+    std::vector<NetworkState> together, alone;
+    std::vector<NetworkState*> states;
+    for (std::size_t i = 0; i < n; ++i) {
+      together.push_back(network->state());
+      alone.push_back(network->state());
+    }
+    for (NetworkState& state : together) states.push_back(&state);
+    const std::vector<double> x = rows(4 * n);
+    std::vector<float> ours(n * outputs), theirs(n * outputs);
+    for (std::size_t turn = 0; turn < 4; ++turn) {
+      for (std::size_t i = 0; i < turn * 6; ++i) network->arm(together[i]);
+      network->step_many(states.data(), n, &x[turn * n * inputs], ours.data());
+      for (std::size_t i = 0; i < n; ++i)
+        network->step(alone[i], &x[(turn * n + i) * inputs], &theirs[i * outputs]);
+      CHECK(std::memcmp(ours.data(), theirs.data(), ours.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
 TEST_CASE("a window that is reset forgets its rows") {
   const auto network = all_kinds(best_isa(), Precision::F32);
   WindowState window(network, 4);

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -288,3 +289,103 @@ def test_isa_can_be_pinned_and_is_reported(monkeypatch):
     monkeypatch.setenv("HFT_ISA", "mmx")
     with pytest.raises(ConfigError, match="'mmx'"):
         build()
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_step_into_an_array_gives_the_same_bits(shape, precision):
+    network = network_of(precise(SHAPES[shape], precision))
+    rows = rows_for(SHAPES[shape], 30)
+    out = np.empty((30, network.outputs), np.float32)
+    one = _core.NetworkStream(network)
+    for row, answer in zip(rows, out, strict=True):
+        one.step(row, answer)
+    assert out.tobytes() == _core.NetworkStream(network).batch(rows).tobytes()
+    window = _core.NetworkWindow(network, 7)
+    for row, answer in zip(rows, out, strict=True):
+        window.step(row, answer)
+    assert out.tobytes() == _core.NetworkWindow(network, 7).steps(rows).tobytes()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_many_streams_at_once_give_the_bits_of_each_alone(shape, precision, isa):
+    if not has(isa):
+        pytest.skip(f"this CPU has no {isa}")
+    network = network_of(precise(SHAPES[shape], precision), isa)
+    for n in (1, 3, 16, 37):
+        rows = np.random.default_rng(n).standard_normal((4, n, network.inputs)) * 2.0
+        rows[2, n // 2, 0] = np.nan
+        together = [_core.NetworkStream(network) for _ in range(n)]
+        ours = np.empty((4, n, network.outputs), np.float32)
+        for turn in range(4):
+            if turn == 1:
+                together[0].arm()
+            if turn == 3:
+                for one in together:
+                    one.arm()
+            _core.step_streams(together, rows[turn], ours[turn])
+        for i in range(n):
+            alone = _core.NetworkStream(network).steps(np.ascontiguousarray(rows[:, i]))
+            assert ours[:, i].tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_row_that_is_not_finite_is_answered_by_nan_and_leaves_no_trace(
+    shape, precision, isa, bad
+):
+    if not has(isa):
+        pytest.skip(f"this CPU has no {isa}")
+    network = network_of(precise(SHAPES[shape], precision), isa)
+    rows = rows_for(SHAPES[shape], 40)
+    good = np.ones(40, bool)
+    good[[0, 7, 8, 39]] = False
+    rows[~good, -1] = bad
+    for way in ("batch", "steps"):
+        ours = getattr(_core.NetworkStream(network), way)(rows)
+        assert np.isnan(ours[~good]).all()
+        clean = _core.NetworkStream(network).batch(rows[good])
+        assert ours[good].tobytes() == clean.tobytes()
+    ours = _core.NetworkWindow(network, 5).steps(rows)
+    assert np.isnan(ours[~good]).all()
+    assert ours[good].tobytes() == _core.NetworkWindow(network, 5).steps(rows[good]).tobytes()
+
+
+def test_arrays_that_do_not_fit_a_step_are_refused():
+    network = network_of(SHAPES["odd sizes"])
+    one, row, out = _core.NetworkStream(network), np.zeros(5), np.zeros(2, np.float32)
+    with pytest.raises(ConfigError, match="row has 4 values, must have 5"):
+        one.step(row[:4], out)
+    with pytest.raises(ConfigError, match="out has 1 values, must have 2"):
+        one.step(row, out[:1])
+    for wrong in (row.astype(np.float32), np.zeros(10)[::2]):
+        with pytest.raises(TypeError):
+            one.step(wrong, out)
+    with pytest.raises(TypeError):
+        one.step(row, np.zeros(2))
+    streams, rows = [one, _core.NetworkStream(network)], np.zeros((2, 5))
+    answers = np.zeros((2, 2), np.float32)
+    with pytest.raises(ConfigError, match="first axis of out has 1 values, must have 2"):
+        _core.step_streams(streams, rows, answers[:1])
+    with pytest.raises(ConfigError, match="stream 1 is there twice"):
+        _core.step_streams([one, one], rows, answers)
+    other = stream(SHAPES["odd sizes"], 5)
+    with pytest.raises(ConfigError, match="stream 1 runs another network"):
+        _core.step_streams([one, other], rows, answers)
+
+
+def test_steps_are_timed_in_every_mode():
+    network, rows = network_of(SHAPES["lstm 64x2"]), np.zeros((200, 16))
+    for mode in ("step", "armed", "touched", "window"):
+        ns, clock_ns = _core.time_steps(network, rows, mode, evict_bytes=1 << 16, window_rows=5)
+        assert ns.shape == (200,)
+        assert 0 <= clock_ns < ns.min()
+    started = time.perf_counter_ns()
+    _core.time_steps(network, rows, gap_ns=50_000)
+    assert time.perf_counter_ns() - started >= 199 * 50_000
+    with pytest.raises(ConfigError, match="no mode 'cold'"):
+        _core.time_steps(network, rows, "cold")
