@@ -39,37 +39,45 @@ def of_keras(model: Any) -> Layers:
         NotNative: a layer has no native form.
     """
     found: list[tuple[LayerEntry, dict[str, Array]]] = []
-    is_one_row = len(model.input_shape) == 2
-    for layer in _chain(model):
+    rows = 1 if len(model.input_shape) == 2 else model.input_shape[1]
+    for layer in model.layers:
         name = f"{layer.name} ({type(layer).__name__})"
         kind = type(layer).__name__
         if kind in ("InputLayer", "Dropout", "SpatialDropout1D", "GaussianNoise"):
+            continue
+        if _is_last_row(layer, kind, rows):
+            rows = 1
             continue
         if kind == "Activation":
             _activate(found, _activation_of(layer, name), name)
             continue
         if kind not in _READERS:
             raise NotNative(f"layer {name} has no native form")
-        if is_one_row and kind != "Dense":
+        if rows == 1 and kind != "Dense" and model.input_shape[1] != 1:
             raise NotNative(f"layer {name} comes after the rows were reduced to one")
         found.append(_READERS[kind](layer, name))
-        is_one_row = is_one_row or not getattr(layer, "return_sequences", True)
+        rows = rows if getattr(layer, "return_sequences", True) else 1
     if not found:
         raise NotNative("there is no layer with weights")
+    _refuse_branches(model)
     return Layers(tuple(entry for entry, _ in found), [arrays for _, arrays in found])
 
 
-def _chain(model: Any) -> list[Any]:
-    layers = list(model.layers)
-    for layer in layers:
-        ways = [len(n.parent_nodes) for n in layer._inbound_nodes]
-        heard = len(layer._outbound_nodes)
-        # A Sequential model's layers have nodes of the model's own graph: one in, one out.
-        if any(count > 1 for count in ways) or heard > 1:
-            raise NotNative(f"layer {layer.name} joins or splits: the layers are no chain")
+def _is_last_row(layer: Any, kind: str, rows: int | None) -> bool:
+    """Whether a layer only takes the newest row out of `rows`, which a native network does."""
+    if kind == "Cropping1D":
+        return rows is not None and tuple(layer.cropping) == (rows - 1, 0)
+    return kind == "Flatten" and rows == 1
+
+
+def _refuse_branches(model: Any) -> None:
+    """A Sequential model is a chain; of a functional one the parents of its nodes tell."""
+    heard = [p.operation.name for node in getattr(model, "_nodes", ()) for p in node.parent_nodes]
+    twice = sorted({name for name in heard if heard.count(name) > 1})
+    if twice and type(model).__name__ != "Sequential":
+        raise NotNative(f"more than one layer hears {twice[0]}: the layers are no chain")
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         raise NotNative(f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs")
-    return layers
 
 
 def _activation_of(layer: Any, name: str) -> str:
