@@ -1,0 +1,1 @@
+"""What a model takes here: warm, cold, beside others, at a rate, in batches."""

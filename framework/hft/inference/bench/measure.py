@@ -1,0 +1,273 @@
+"""A bundle's backends, step by step, in quiet and in trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hft.errors import ConfigError, ModelError
+from hft.features import Feature
+from hft.inference.bench.cold import Evictor, evict_bytes
+from hft.inference.bench.native import Mode, time_native
+from hft.inference.bench.neighbour import neighbour
+from hft.inference.bench.rate import Served, open_loop, queued
+from hft.inference.bench.timing import Int, Timing, timed
+from hft.inference.bundle import CARD, Bundle, load_bundle, read_card
+from hft.inference.card import Scaler, TierName
+
+if TYPE_CHECKING:
+    from hft.inference.backends import Backend
+
+Floats = npt.NDArray[np.float64]
+Where = Literal["warm", "L2 cold", "L3 cold", "neighbour"]
+ROWS = 4096
+BACKENDS = ("native", "onnx", "litert", "tensorflow")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured: one backend of a bundle, as it would run."""
+
+    bundle: Bundle
+    backend: str
+    tier: TierName = "FULL"
+    precision: str = ""
+    """Empty: each layer's own, or the backend's first part."""
+    threads: int = 1
+
+    @property
+    def name(self) -> str:
+        """Such as `onnx int8`."""
+        return f"{self.backend} {self.precision}".strip()
+
+    def opened(self) -> Backend:
+        """The backend, loaded; close it."""
+        from hft.inference.backends import open_backend
+
+        return open_backend(
+            self.bundle,
+            self.backend,
+            tier=self.tier,
+            precision=self.precision,
+            threads=self.threads,
+        )
+
+    def network(self) -> Any:
+        """The native network of the same."""
+        return self.bundle.network(tier=self.tier, precision=self.precision)
+
+    def rows(self, n: int = ROWS, seed: int = 1) -> Floats:
+        """Rows as wide and as large as those of the training, made up, (n, inputs)."""
+        return made_up_rows(self.bundle.card.scaler, n, seed)
+
+    @property
+    def forms(self) -> tuple[Mode, ...]:
+        """In which a native row is timed."""
+        return ("window",) if self.bundle.card.window_rows else ("step", "armed")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One measurement of a table."""
+
+    subject: Subject
+    form: str
+    where: Where
+    timing: Timing
+
+
+def opened_bundle(path: str | Path) -> Bundle:
+    """A bundle to be timed: own features are no part of a step, so their code is not wanted."""
+    own = [e.name for e in read_card(Path(path) / CARD).features if e.kind == "own"]
+    return load_bundle(
+        path, [Feature("own", n, update=lambda state, row: (state, 0.0)) for n in own]
+    )
+
+
+def made_up_rows(scaler: Scaler, n: int, seed: int = 1) -> Floats:
+    """Normal in each column with the mean and scale of the training, (n, inputs)."""
+    z = np.random.default_rng(seed).standard_normal((n, len(scaler.mean)))
+    return np.ascontiguousarray(np.array(scaler.mean) + np.array(scaler.scale) * z)
+
+
+def backends_of(bundle: Bundle, tier: TierName) -> list[str]:
+    """Those that can run a tier, `native` first."""
+    there = {p.backend for p in bundle.card.parts if p.tier == tier}
+    native = ["native"] if bundle.layers(tier) else []
+    return native + [name for name in BACKENDS if name in there]
+
+
+def subjects(
+    bundle: Bundle,
+    backends: Sequence[str],
+    tier: TierName,
+    precisions: Sequence[str],
+    threads: int,
+) -> list[Subject]:
+    """What to measure of a bundle.
+
+    Raises:
+        ConfigError: an unknown backend.
+        ModelError: the bundle has none that could run.
+    """
+    for name in backends:
+        if name not in BACKENDS:
+            raise ConfigError(f"no backend {name!r}; there are {', '.join(BACKENDS)}")
+    names = list(backends) or backends_of(bundle, tier)
+    if not names:
+        raise ModelError(f"{bundle.path}: {tier} has no form to run; `hft build` makes them")
+    return [
+        Subject(bundle, name, tier, precision, threads)
+        for name in names
+        for precision in (precisions or ("",))
+    ]
+
+
+def steps_of(
+    subject: Subject,
+    *,
+    seconds: float,
+    cold: bool = False,
+    beside: bool = False,
+    cpu: int | None = None,
+) -> Iterator[Line]:
+    """Times every form of a subject wherever it was asked for.
+
+    Args:
+        subject: what is timed.
+        seconds: of each line.
+        cold: also with caches as other work leaves them.
+        beside: also beside a memory-heavy neighbour.
+        cpu: the processor in use; the neighbour takes another where there is one.
+    """
+    wheres: list[Where] = ["warm"]
+    wheres += ["L2 cold", "L3 cold"] if cold else []
+    wheres += ["neighbour"] if beside else []
+    with ExitStack() as stack:
+        time_one = _native_timer(subject) if subject.backend == "native" else None
+        backend = None
+        if time_one is None:
+            backend = subject.opened()
+            stack.callback(backend.close)
+        for where in wheres:
+            if where == "neighbour":
+                stack.enter_context(neighbour(cpu))
+            bytes_ = {"L2 cold": evict_bytes(2), "L3 cold": evict_bytes(3)}.get(where, 0)
+            if time_one is not None:
+                forms = (
+                    *subject.forms,
+                    *(("touched",) if bytes_ and len(subject.forms) > 1 else ()),
+                )
+                for form in forms:
+                    yield Line(subject, form, where, time_one(form, seconds, bytes_))
+            else:
+                assert backend is not None
+                took = step_timing(backend, subject.rows(), seconds=seconds, walked_bytes=bytes_)
+                yield Line(subject, "window" if backend.window_rows else "step", where, took)
+
+
+def _native_timer(subject: Subject) -> Any:
+    network, rows = subject.network(), subject.rows()
+
+    def time_one(form: Mode, seconds: float, bytes_: int) -> Timing:
+        return time_native(
+            network,
+            rows,
+            form,
+            seconds=seconds,
+            evict_bytes=bytes_,
+            window_rows=subject.bundle.card.window_rows or 1,
+        )
+
+    return time_one
+
+
+def step_timing(
+    backend: Backend, rows: Floats, *, seconds: float, walked_bytes: int = 0, most: int = 20_000
+) -> Timing:
+    """Times `backend.step` from Python, as the engine calls it.
+
+    Args:
+        backend: any; of the native one this times the call around the step as well.
+        rows: features as they come, (n, inputs), used in turn.
+        seconds: ends after so long.
+        walked_bytes: other work before each step, not timed.
+        most: ends after so many steps.
+    """
+    step = _stepper(backend, rows)
+    before = Evictor(walked_bytes) if walked_bytes else None
+    return timed(step, seconds=seconds, most=most, before=before)
+
+
+def _stepper(backend: Backend, rows: Floats) -> Any:
+    """A function of the row's number that steps one stream, from Python."""
+    each = list(np.ascontiguousarray(rows, np.float64))  # views: none is made in a timed call
+    state, out = backend.state(), np.zeros(len(backend.outputs), np.float32)
+    n, step = len(each), backend.step
+    for row in each[: max(backend.window_rows, 1)]:
+        step(state, row, out)
+
+    def one(i: int) -> None:
+        step(state, each[i % n], out)
+
+    return one
+
+
+def at_rate(subject: Subject, arrival_ns: Int, *, seconds: float, walked_bytes: int = 0) -> Served:
+    """One stream's rows as they arrive: what they wait, and what they take.
+
+    The native network runs inline, so its waits are computed from services timed in the core, which
+    is exact; a Python loop would add more than it takes. Other backends are really called.
+
+    Args:
+        subject: what serves.
+        arrival_ns: from 0, ascending.
+        seconds: of arrivals; native: of timing.
+        walked_bytes: other work between rows.
+    """
+    if subject.backend == "native":
+        n = int(np.searchsorted(arrival_ns, int(seconds * 1e9)))
+        took = time_native(
+            subject.network(),
+            subject.rows(),
+            subject.forms[0],
+            seconds=seconds,
+            evict_bytes=walked_bytes,
+            window_rows=subject.bundle.card.window_rows or 1,
+            most=n,
+        )
+        n = min(n, took.ns.size)
+        return queued(arrival_ns[:n], took.ns[:n])
+    backend = subject.opened()
+    try:
+        step = _stepper(backend, subject.rows())
+        between = Evictor(walked_bytes) if walked_bytes else None
+        return open_loop(step, arrival_ns, seconds=seconds, between=between)
+    finally:
+        backend.close()
+
+
+class Batches:
+    """Batches of different streams through one backend."""
+
+    def __init__(self, backend: Backend, streams: int, rows: Floats) -> None:
+        self._backend = backend
+        self._states = [backend.state() for _ in range(streams)]
+        self._rows = np.ascontiguousarray(rows, np.float64)
+        self._out = np.zeros((streams, len(backend.outputs)), np.float32)
+
+    def first(self, k: int) -> None:
+        """One row for each of the first k streams."""
+        self._backend.batch(self._states[:k], self._rows[:k], self._out[:k])
+
+    def of(self, streams: Sequence[int], rows: Sequence[int]) -> None:
+        """One row for each of these streams."""
+        n = len(streams)
+        x = self._rows.take(rows, axis=0, mode="wrap")
+        self._backend.batch([self._states[s] for s in streams], x, self._out[:n])
