@@ -1,8 +1,9 @@
-"""Files that are there whole or not at all."""
+"""Files and folders that are there whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,24 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # of a read-only folder, told above
             draft.unlink()
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder` to write into; at the end it takes its place, as above."""
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    old = draft.with_suffix(".old")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        if folder.exists():
+            folder.rename(old)  # a moment without either is better than one with half of each
+        draft.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write {folder}: {error}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -87,6 +87,9 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rows: int
     seed: int
     recipe: str = ""
+    """All options, as JSON."""
+    versions: dict[str, str] = {}
+    """Of what trained it."""
 
 
 class TierEntry(
@@ -156,6 +159,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     budget_ns: Annotated[int, Meta(ge=0)] = 0
     """What a row may cost at p99, warm, in the form that runs; 0: nothing was declared."""
     weights_sha256: str = ""
+    source_sha256: str = ""
+    """Of `model.keras` beside the card, what `hft build` converts; none: the bundle has none."""
     trigger: TriggerEntry
     features: tuple[FeatureEntry, ...]
     layers: tuple[LayerEntry, ...]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ class Rows:
     """(n,) for reports only: a storm is known when the data are over."""
     sha256: str
     """Of the events."""
+    memory: Int | None = None
+    """(n,) ascending: rows of one number are remembered together, a run's models forget between
+    two. None: all are."""
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -59,6 +63,20 @@ class Rows:
         """
         alive = np.maximum(self.alive_ns.astype(np.float64), 1.0)
         return np.asarray(alive / alive.mean())
+
+    def pieces(self, start: int, stop: int) -> list[slice]:
+        """Rows [start, stop) cut wherever a run's models forget."""
+        if self.memory is None or stop <= start:
+            return [slice(start, stop)]
+        edges = np.flatnonzero(np.diff(self.memory[start:stop])) + 1 + start
+        bounds = [start, *edges.tolist(), stop]
+        return [slice(a, b) for a, b in pairwise(bounds)]
+
+    def since_fresh(self) -> Int:
+        """How many rows lie between each and where a run's models last forgot, (n,)."""
+        if self.memory is None:
+            return np.arange(len(self))
+        return rows_behind(self.memory)
 
     def require_horizons(self, horizons_ns: Iterable[int]) -> None:
         """Refuses rows that lack a horizon.
@@ -96,16 +114,30 @@ def collect(
     ts = np.concatenate([b.ts for b in blocks])
     latency = np.concatenate([b.latency_ns for b in blocks])
     move = np.concatenate([b.labels.move for b in blocks])
+    stretch = np.concatenate([b.labels.stretch for b in blocks])
     return Rows(
         ts,
         np.concatenate([b.x for b in blocks]),
         {horizon_ns: move[:, h] for h, horizon_ns in enumerate(horizons_ns)},
         ts + latency + max(horizons_ns),
         np.concatenate([b.alive_ns for b in blocks]),
-        np.concatenate([b.labels.stretch for b in blocks]),
+        stretch,
         seconds.stormy(ts),
         digest.hexdigest(),
+        memories(np.array(extractor.stretches.fresh), stretch),
     )
+
+
+def rows_behind(number: Int) -> Int:
+    """How many rows of the same number lie directly before each, (n,)."""
+    edges = np.flatnonzero(np.diff(number, prepend=number[:1] - 1))
+    first = np.repeat(edges, np.diff(np.append(edges, len(number))))
+    return np.asarray(np.arange(len(number)) - first)
+
+
+def memories(fresh: npt.NDArray[np.bool_], stretch: Int) -> Int:
+    """Of rows in these stretches, (n,): a number that grows where a stretch begins afresh."""
+    return np.asarray(np.cumsum(fresh)[stretch])
 
 
 def require_any(rows: int) -> None:
@@ -209,6 +241,11 @@ def joined(parts: dict[str, Rows]) -> tuple[Rows, Split]:
         alive_ns=np.concatenate([r.alive_ns for r in rows]),
         stretch=np.concatenate([r.stretch for r in rows]),
         storm=np.concatenate([r.storm for r in rows]),
+        memory=np.concatenate([_remembered(r) for r in rows]),
     )
     starts = [0, *ends[:-1]]
     return whole, Split(*(slice(a, b) for a, b in zip(starts, ends, strict=True)))
+
+
+def _remembered(rows: Rows) -> Int:
+    return np.zeros(len(rows), np.int64) if rows.memory is None else rows.memory

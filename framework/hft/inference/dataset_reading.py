@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hft.errors import ConfigError, DataError, ModelError
 from hft.features import Feature, Features
 from hft.inference.card import Scaler
-from hft.inference.dataset import Rows, Split, joined
+from hft.inference.dataset import Rows, Split, joined, memories
 from hft.inference.dataset_facts import SCALES, STRETCHES, DatasetFacts, FoldFacts, read_facts
 from hft.inference.extract import OF_LEVELS
 from hft.inference.moves import column
@@ -179,7 +179,7 @@ class Dataset:
         latency: Any = self.facts.latency_ns
         if latency is None:
             latency = frame["latency_ns"].to_numpy()
-        ts = frame["ts"].to_numpy()
+        ts, stretch = frame["ts"].to_numpy(), frame["stretch"].to_numpy()
         moves = {
             h: frame[column("move", h)].cast(pl.Float64).fill_null(np.nan).to_numpy()
             for h in self.facts.horizons_ns
@@ -190,9 +190,10 @@ class Dataset:
             moves,
             ts + latency + max(self.facts.horizons_ns),
             frame["alive_ns"].to_numpy(),
-            frame["stretch"].to_numpy(),
+            stretch,
             frame["storm"].to_numpy(),
             self.facts.data_hash,
+            memories(self.fresh(), stretch),
         )
 
 

@@ -8,10 +8,6 @@ are open, and a counter for each size of move.
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +23,7 @@ from hft.inference.extract import Wanted
 from hft.inference.splitting import Fold
 from hft.inference.stretches import NEVER, Stretches
 from hft.inference.trailing import Trailing
+from hft.whole_files import replacing_folder
 
 if TYPE_CHECKING:
     from hft.feeds import Feed
@@ -64,7 +61,8 @@ def write_dataset(
         DataError: the data are damaged, or too few.
     """
     _refuse_twins(wanted, options)
-    with _replacing(folder, overwrite=overwrite) as temporary:
+    require_free(folder, overwrite=overwrite)
+    with replacing_folder(folder) as temporary:
         passed = first_pass(temporary / ROWS, feed, wanted, options, tick)
         facts = _facts(feed, wanted, options, source, passed)
         folds = folds_of(options, passed)
@@ -105,25 +103,6 @@ def require_free(folder: Path, *, overwrite: bool) -> None:
         raise ConfigError(f"{folder} exists: give another folder, or --overwrite")
     if folder.exists() and not (folder / FACTS).is_file():
         raise ConfigError(f"{folder} is no dataset: it is not overwritten")
-
-
-@contextmanager
-def _replacing(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A folder to write into, which becomes `folder` when all is well."""
-    require_free(folder, overwrite=overwrite)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        old = temporary.with_suffix(".old")
-        if folder.exists():
-            folder.rename(old)  # a moment without either is better than one with half of each
-        temporary.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write dataset {folder}: {error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_scales(path: Path, wanted: Wanted, trailing: Trailing) -> None:

@@ -1,158 +1,279 @@
-"""The LSTM in Keras: trained with state carried along, and compared with the native network."""
+"""Training in Keras: streaming with state carried along, or on shuffled windows."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError
-from hft.inference.bundle import Weights, core_layer
-from hft.inference.card import LayerEntry
-from hft.inference.dataset import Floats
+from hft.inference.classes import OUTPUTS
+from hft.inference.dataset import Floats, Int
+from hft.inference.fitted import Fitted
+from hft.inference.keras_models import carried_model, keras_seeded, weights_of, whole_model
+from hft.inference.lanes import Lanes, lanes_of, window_ends
+from hft.inference.latency_table import LatencyTable, along
+from hft.inference.model_spec import ModelSpec, model_spec
 from hft.inference.scores import log_loss
-from hft.inference.task import Report, Task, TrainConfig
+from hft.inference.task import Report, Task, TrainConfig, warm_up_rows
+from hft.inference.unit_gates import OPEN, chance_open, drawn, gated, settled, without_closed
 
-OUTPUTS = ("down", "flat", "up")
-WARM_ROWS = 2_000
-"""Rows before a slice that bring the state to where it would be."""
+Tell = Callable[[int, float], None]
+Batch = tuple[npt.NDArray[Any], ...]
+GATES_FASTER = 20.0
+"""Learning rate of gates over that of weights: a logit has units to go, a weight hundredths."""
 
 
 def fit(
-    task: Task, config: TrainConfig, report: Report = print
-) -> tuple[Weights, tuple[LayerEntry, ...]]:
-    """The weights with the least calibration loss over the epochs."""
-    keras = _keras(config.seed)
-    model = _model(keras, task.rows.x.shape[1], config, batch=config.lanes, stateful=True)
-    x, y, w = _lanes(task, config)
-    steps = len(x) // config.lanes * config.epochs
-    model.compile(
-        optimizer=keras.optimizers.Adam(
-            keras.optimizers.schedules.CosineDecay(config.learning_rate, steps, alpha=0.05),
-            clipnorm=1.0,
-        ),
-        loss="sparse_categorical_crossentropy",
-        weighted_metrics=[],
-    )
-    layers = entries_of_layers(config)
-    best: tuple[float, Weights] = (np.inf, [])
-    for epoch in range(config.epochs):
-        for layer in model.layers:
-            if hasattr(layer, "reset_state"):
-                layer.reset_state()
-        history = model.fit(
-            x, y, sample_weight=w, batch_size=config.lanes, shuffle=False, epochs=1, verbose=0
-        )
-        weights = _weights(model)
-        p = probabilities(task, weights, layers, task.parts.calibrate)
-        cut = task.parts.calibrate
-        loss = log_loss(p, task.label[cut], task.weight[cut])
-        report(f"epoch {epoch + 1}: train {history.history['loss'][0]:.4f}, later {loss:.4f}")
-        if loss < best[0]:
-            best = (loss, weights)
-    return best[1], layers
+    task: Task,
+    config: TrainConfig,
+    report: Report = print,
+    *,
+    table: LatencyTable | None = None,
+    tell: Tell | None = None,
+) -> Fitted:
+    """The weights of the epoch with the least loss on the calibration slice.
 
+    What is compared is what would run: the native network, without units whose gate is closed.
 
-def probabilities(
-    task: Task, weights: Weights, layers: tuple[LayerEntry, ...], cut: slice
-) -> Floats:
-    """(rows of `cut`, 3) by the native network, warmed up on the rows before."""
-    from hft import _core
-
-    s = task.scaler
-    network = _core.build_network(
-        list(s.mean),
-        list(s.scale),
-        s.clip,
-        [core_layer(e, w) for e, w in zip(layers, weights, strict=True)],
-    )
-    start = max(cut.start - WARM_ROWS, 0)
-    out = _core.NetworkStream(network).batch(np.ascontiguousarray(task.rows.x[start : cut.stop]))
-    return np.asarray(out[cut.start - start :], np.float64)
-
-
-def parity(task: Task, weights: Weights, config: TrainConfig, rows: int = 2_000) -> float:
-    """Largest difference of a probability between Keras and the native network on test rows."""
-    keras = _keras(config.seed)
-    model = _model(keras, task.rows.x.shape[1], config, batch=1, stateful=False)
-    for layer, arrays in zip(model.layers, weights, strict=True):
-        layer.set_weights(list(arrays.values()))
-    start = task.parts.test.start
-    cut = slice(start, min(start + rows, task.parts.test.stop))
-    warm = max(cut.start - WARM_ROWS, 0)
-    theirs = model.predict(task.inputs[None, warm : cut.stop], verbose=0)[0, cut.start - warm :]
-    ours = probabilities(task, weights, entries_of_layers(config), cut)
-    return float(np.abs(theirs - ours).max())
-
-
-def _lanes(task: Task, config: TrainConfig) -> tuple[npt.NDArray[Any], ...]:
-    """Training rows as batches in time order: lane i of every batch continues lane i before it."""
-    train = task.parts.train
-    windows = (train.stop - train.start) // (config.lanes * config.window)
-    if windows < 2:
-        raise ConfigError(
-            f"{train.stop - train.start} training rows are too few for {config.lanes} lanes of two "
-            f"windows of {config.window} rows"
-        )
-    per_lane = windows * config.window
-    first = train.stop - per_lane * config.lanes
-    counted = task.weight[first : train.stop].reshape(config.lanes, per_lane).copy()
-    counted[:, : config.warm_up_rows] = 0.0
-
-    def batches(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        shaped = values.reshape(config.lanes, windows, config.window, *values.shape[1:])
-        return np.ascontiguousarray(
-            shaped.swapaxes(0, 1).reshape(-1, config.window, *values.shape[1:])
-        )
-
-    cut = slice(first, train.stop)
-    weight = batches(counted.reshape(-1)).astype(np.float32)
-    return batches(task.inputs[cut]), batches(task.label[cut]), weight
-
-
-def require_keras() -> None:
-    """Says at once, before hours of rows are made, that training cannot run.
+    Args:
+        task: see `prepare`.
+        config: how.
+        report: told a line an epoch.
+        table: what rows cost, where `config.latency_weight` is not 0.
+        tell: told rows so far and the share done.
 
     Raises:
-        ConfigError: the extra `[train]` is not installed.
+        ConfigError: model and options do not fit each other, or there is no Keras.
+        DataError: too few rows.
     """
-    if any(importlib.util.find_spec(name) is None for name in ("keras", "tensorflow")):
-        raise ConfigError("training needs Keras and TensorFlow: pip install 'hft-framework[train]'")
+    spec = checked_spec(config, table)
+    keras = keras_seeded(config.seed)
+    learner = _learner(keras, task, spec, config, table)
+    cut, best, since = task.parts.calibrate, None, 0
+    for epoch in range(config.epochs):
+        trained = learner.epoch(epoch, tell)
+        found = learner.fitted()
+        p = found.probabilities(task, cut)
+        later = log_loss(p, task.label[cut], task.weight[cut]) + learner.cost(found)
+        report(f"epoch {epoch + 1}: train {trained:.4f}, later {later:.4f}{learner.says(found)}")
+        since += 1
+        if best is None or later < best[0]:
+            best, since = (later, found), 0
+        if since >= config.patience:
+            report(f"no better for {since} epochs: the best one is kept")
+            break
+    assert best is not None
+    return best[1]
 
 
-def _keras(seed: int) -> Any:
-    require_keras()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    os.environ["KERAS_BACKEND"] = "tensorflow"
-    import keras
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(seed)
-    tf.config.experimental.enable_op_determinism()
-    return keras
-
-
-def _model(keras: Any, inputs: int, config: TrainConfig, batch: int, *, stateful: bool) -> Any:
-    steps = config.window if stateful else None
-    layers = [keras.Input(batch_shape=(batch, steps, inputs))]
-    layers += [keras.layers.LSTM(u, return_sequences=True, stateful=stateful) for u in config.units]
-    layers.append(keras.layers.Dense(len(OUTPUTS), activation="softmax"))
-    return keras.Sequential(layers)
-
-
-def entries_of_layers(config: TrainConfig) -> tuple[LayerEntry, ...]:
-    lstm = tuple(LayerEntry(kind="lstm", units=u) for u in config.units)
-    return (*lstm, LayerEntry(kind="dense", units=len(OUTPUTS), activation="softmax"))
+def checked_spec(config: TrainConfig, table: LatencyTable | None) -> ModelSpec:
+    """The model asked for, if the other options allow it."""
+    spec = model_spec(config.model)
+    if config.window_rows < 0 or config.epochs < 1:
+        raise ConfigError("want a window of at least 0 rows and at least one epoch")
+    if spec.transformer is not None and not config.window_rows:
+        raise ConfigError(
+            f"model {spec.text!r} sees a window: say how long with --window, such as --window 50"
+        )
+    if not config.latency_weight:
+        return spec
+    if spec.transformer is not None:
+        raise ConfigError("a latency term needs native layers, a transformer has none")
+    if table is None:
+        raise ConfigError(
+            "--lambda needs --latency-table FILE; `hft train --measure-latency FILE` makes one"
+        )
+    table.steps(spec.hidden)
+    return spec
 
 
-def _weights(model: Any) -> Weights:
-    found = []
-    for layer in model.layers:
-        arrays = [np.asarray(a, np.float32) for a in layer.get_weights()]
-        names = ("kernel", "recurrent", "bias") if len(arrays) == 3 else ("kernel", "bias")
-        found.append(dict(zip(names, arrays, strict=True)))
+def class_weights(config: TrainConfig, task: Task) -> Floats:
+    """How much more a row of each class counts, (3,).
+
+    Raises:
+        ConfigError: neither words nor numbers.
+    """
+    if config.class_weights == "none":
+        return np.ones(len(OUTPUTS))
+    if config.class_weights == "balanced":
+        cut = task.parts.train
+        share = np.bincount(task.label[cut], task.weight[cut], minlength=len(OUTPUTS))
+        return np.asarray(share.sum() / (len(OUTPUTS) * share))
+    try:
+        found = np.array([float(part) for part in config.class_weights.split(",")])
+    except ValueError:
+        found = np.empty(0)
+    if len(found) != len(OUTPUTS) or not (np.isfinite(found).all() and (found > 0).all()):
+        raise ConfigError(
+            f"class weights {config.class_weights!r}: want none, balanced, or three numbers above "
+            "0 for down, flat and up, such as 2,1,2"
+        )
     return found
+
+
+def _learner(
+    keras: Any, task: Task, spec: ModelSpec, config: TrainConfig, table: LatencyTable | None
+) -> Learner:
+    cut = task.parts.train
+    source: _Windows | _Carried
+    if config.window_rows:
+        ends = window_ends(task.rows, cut, config.window_rows, task.weight > 0)
+        batch = min(config.batch, len(ends))
+        model = whole_model(keras, spec, task.inputs.shape[1], len(OUTPUTS), config.window_rows)
+        source, steps = _Windows(ends, batch), len(ends) // batch
+    else:
+        lanes = lanes_of(task.rows, cut, config.lanes, config.reach_rows)
+        model = carried_model(keras, spec, task.inputs.shape[1], len(OUTPUTS), config.reach_rows)
+        source, steps = _Carried(lanes), len(lanes.at)
+    return Learner(keras, model, task, spec, config, source, steps, table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    ends: Int
+    batch: int
+
+    def batches(self, task: Task, config: TrainConfig, epoch: int) -> Any:
+        order = np.random.default_rng([config.seed, epoch]).permutation(self.ends)
+        back, inputs = np.arange(1 - config.window_rows, 1), task.inputs
+        for first in range(0, len(order) - self.batch + 1, self.batch):
+            at = order[first : first + self.batch]
+            yield inputs[at[:, None] + back], task.label[at], task.weight[at], None
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    lanes: Lanes
+
+    def batches(self, task: Task, config: TrainConfig, epoch: int) -> Any:
+        lanes, inputs, counted = self.lanes, task.inputs, task.weight.copy()
+        for first in lanes.begins:
+            counted[first : first + warm_up_rows(config)] = 0.0
+        for at, keeps in zip(lanes.at, lanes.keeps, strict=True):
+            row = np.maximum(at, 0)
+            weight = np.where(at >= 0, counted[row], 0.0)
+            yield inputs[row], task.label[row], weight, keeps
+
+
+class Learner:
+    """Model, gates and their optimizers."""
+
+    def __init__(
+        self,
+        keras: Any,
+        model: Any,
+        task: Task,
+        spec: ModelSpec,
+        config: TrainConfig,
+        source: _Windows | _Carried,
+        steps: int,
+        table: LatencyTable | None,
+    ) -> None:
+        import tensorflow as tf
+
+        self._tf, self._model, self._task, self._config = tf, model, task, config
+        self._source, self._steps, self._table = source, steps, table
+        self._spec, self._entries = spec, spec.entries(len(OUTPUTS))
+        self._classes = class_weights(config, task)
+        schedule = keras.optimizers.schedules.CosineDecay
+        self._adam = [
+            keras.optimizers.Adam(
+                schedule(rate * config.learning_rate, steps * config.epochs, alpha=0.05),
+                clipnorm=1.0,
+            )
+            for rate in (1.0, GATES_FASTER)
+        ]
+        gated_layers = self._entries[:-1] if config.latency_weight else ()
+        self._logits = [
+            keras.Variable(np.full(layer.units, OPEN, np.float32)) for layer in gated_layers
+        ]
+        self._adam[0].build(model.trainable_variables)
+        self._adam[1].build(self._logits)
+        self._step = tf.function(self._stepped)
+
+    def epoch(self, epoch: int, tell: Tell | None) -> float:
+        """Learns every training row once; the mean loss."""
+        tf, config = self._tf, self._config
+        shapes = [(config.lanes, *s.shape[1:]) for s in self._model.inputs[1:]]
+        states, losses, seen = [tf.zeros(shape) for shape in shapes], [], 0
+        for n, (x, y, w, keeps) in enumerate(self._source.batches(self._task, config, epoch)):
+            w = (w * self._classes[y]).astype(np.float32)
+            ones = np.ones(len(x), np.float32) if keeps is None else keeps
+            seed = tf.constant([config.seed, epoch * self._steps + n], tf.int32)
+            batch = tf.constant(x), tf.constant(y), tf.constant(w), tf.constant(ones)
+            loss, states = self._step(*batch, states, seed)
+            losses.append(float(loss))
+            seen += y.size
+            done = (epoch * self._steps + n + 1) / (config.epochs * self._steps)
+            if tell is not None:
+                tell(seen * (epoch + 1), done)
+        return float(np.mean(losses))
+
+    def _stepped(self, x: Any, y: Any, w: Any, keeps: Any, states: Any, seed: Any) -> Any:
+        tf, model = self._tf, self._model
+        with tf.GradientTape() as tape:
+            states = [s * tf.reshape(keeps, [-1] + [1] * (len(s.shape) - 1)) for s in states]
+            out = self._forward(x, states, seed)
+            p = tf.gather(out[0], y, axis=-1, batch_dims=y.shape.rank)
+            loss = tf.reduce_mean(-w * tf.math.log(tf.maximum(p, 1e-7))) + self._latency()
+        weights = model.trainable_variables
+        groups = (weights, self._logits)
+        gradients = tape.gradient(loss, [v.value for v in (*weights, *self._logits)])
+        for adam, variables, at in zip(self._adam, groups, (0, len(weights)), strict=True):
+            if variables:
+                adam.apply(gradients[at : at + len(variables)], variables)
+        return loss, out[1:]
+
+    def _forward(self, x: Any, states: list[Any], seed: Any) -> list[Any]:
+        """Answers and new states, with gates drawn where there are any."""
+        values = [v.value for v in self._model.trainable_variables]
+        if self._logits:
+            gates = [
+                drawn(self._tf, v.value, seed + self._tf.constant([0, 7919 * n]))
+                for n, v in enumerate(self._logits)
+            ]
+            layers = gated(weights_of(self._entries, values), gates)  # type: ignore[arg-type]
+            values = [a for arrays in layers for a in arrays.values()]
+        fixed = [v.value for v in self._model.non_trainable_variables]
+        given = [x, *states] if states else x
+        out, _ = self._model.stateless_call(values, fixed, given, training=True)
+        return list(out) if isinstance(out, list | tuple) else [out]
+
+    def _latency(self) -> Any:
+        """Lambda * expected latency / latency of all units."""
+        if not self._logits or self._table is None:
+            return 0.0
+        tf, hidden = self._tf, self._entries[:-1]
+        expected: Any = self._table.base_ns
+        for logits, (widths, ns) in zip(self._logits, self._table.steps(hidden), strict=True):
+            width = tf.reduce_sum(chance_open(tf, logits.value))
+            expected += along(widths, ns, width, tf.clip_by_value)
+        return self._config.latency_weight * expected / self._table.of_layers(hidden)
+
+    def fitted(self) -> Fitted:
+        """What would run: priors as they were, closed units gone."""
+        arrays = [np.asarray(v.value, np.float32) for v in self._model.trainable_variables]
+        found = Fitted(self._spec, arrays, self._task.scaler, self._config.window_rows)
+        found = found.headed(shift=-np.log(self._classes))
+        if not self._logits:
+            return found
+        gates = [settled(np.asarray(v.value)) for v in self._logits]
+        return found.of_stack(without_closed(found.stack, gates))
+
+    def cost(self, found: Fitted) -> float:
+        """The latency term of a network as it is."""
+        if not self._logits or self._table is None:
+            return 0.0
+        share = self._table.of_layers(found.layers[:-1]) / self._table.of_layers(self._entries[:-1])
+        return self._config.latency_weight * share
+
+    def says(self, found: Fitted) -> str:
+        """Of the gates, for a line of the report."""
+        if not self._logits:
+            return ""
+        units = ", ".join(str(layer.units) for layer in found.layers[:-1])
+        return f", {units} units open"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from hft.errors import DataError
 from hft.inference.card import Scaler
 from hft.inference.classes import Classes, MoveWeights
 from hft.inference.dataset import Floats, Rows, Split, split
+from hft.inference.model_spec import model_spec
 from hft.inference.splitting import Cuts
 from hft.inference.trailing import varying
 
@@ -21,21 +23,35 @@ Report = Callable[[str], None]
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to train; what on is given as rows."""
 
-    units: tuple[int, ...] = (32, 32)
+    model: str = "lstm:32,32"
+    """See model_spec.py."""
+    window_rows: int = 0
+    """0: streaming, state is carried. Else the model sees exactly so many rows, each time anew."""
     latency_ns: int = 1_000_000
     """From the row to the earliest trade on it; labels start there."""
     horizons_ns: tuple[int, ...] = (100_000_000, 250_000_000, 500_000_000, 1_000_000_000)
     """Candidates; see `choose_horizon`."""
     flat_share: float = 0.34
     """Share of training time labelled flat; sets the move that counts as one."""
+    class_weights: str = "none"
+    """`none`, `balanced`, or one number a class: `2,1,2`. Probabilities are set right again
+    afterwards."""
     lanes: int = 64
-    window: int = 100
-    """Rows that a gradient reaches back."""
+    """Of a streaming model: stretches of training time that are learned side by side."""
+    reach_rows: int = 100
+    """Of a streaming model: rows that a gradient reaches back."""
+    batch: int = 256
+    """Of a windowed model: windows a step."""
     warm_up_rows: int = 100
+    """Of a streaming model with LSTM or GRU: rows after a start that are not counted."""
     epochs: int = 5
+    patience: int = 2
+    """Epochs without a better loss on later rows after which training ends."""
     learning_rate: float = 2e-3
     clip: float = 5.0
     seed: int = 1
+    latency_weight: float = 0.0
+    """Lambda: loss + lambda * expected latency / latency of all units."""
     longest_row_ns: int = 50_000_000
 
 
@@ -48,7 +64,7 @@ class Task:
     """(n,) [ticks]; 0 where not known."""
     label: npt.NDArray[np.int64]
     weight: Floats
-    """0 where the move is not known."""
+    """0 where the move is not known, or a run's model would still be warming up."""
     parts: Split
     horizon_ns: int
     scaler: Scaler
@@ -63,21 +79,49 @@ class Task:
 
 
 def prepare(
-    rows: Rows, config: TrainConfig, report: Report = print, parts: Split | None = None
+    rows: Rows,
+    config: TrainConfig,
+    report: Report = print,
+    parts: Split | None = None,
+    classes: Mapping[int, Classes] | None = None,
 ) -> Task:
-    """Chooses the horizon, then labels, splits and scales; `parts`: split already."""
+    """Chooses the horizon, then labels, splits and scales.
+
+    Args:
+        rows: with labels of every horizon of `config`.
+        config: see `TrainConfig`.
+        report: told what is chosen.
+        parts: of rows that are split already.
+        classes: by horizon, of labels that are given already.
+    """
     rows.require_horizons(config.horizons_ns)
     parts = parts or split(rows, Cuts())
     horizon_ns = choose_horizon(rows, parts, config, report)
     moves = rows.moves[horizon_ns]
+    train = parts.train
+    chosen = classes[horizon_ns] if classes else classes_of(rows, parts, horizon_ns, config)
+    means = ", ".join(f"{mean:.3g}" for mean in chosen.move_ticks)
+    report(f"flat is a move of at most {chosen.threshold_ticks:g} ticks; mean moves {means}")
     weight = _known_weight(rows, moves)
-    train, classes = parts.train, classes_of(rows, parts, horizon_ns, config)
-    means = list(classes.move_ticks)
-    report(f"flat is a move of at most {classes.threshold_ticks:g} ticks; mean moves {means}")
-    moves = np.nan_to_num(moves)
-    label = classes.of(moves).astype(np.int64)
     scaler = _scaler(rows.x[train], weight[train], config.clip)
-    return Task(rows, moves, label, weight, parts, horizon_ns, scaler, classes.move_ticks)
+    label = chosen.of(np.nan_to_num(moves)).astype(np.int64)
+    weight = np.where(rows.since_fresh() >= warm_up_rows(config), weight, 0.0)
+    for name, cut in (("train", train), ("calibrate", parts.calibrate), ("test", parts.test)):
+        if not weight[cut].any():
+            raise DataError(
+                f"{name} has no labelled row that comes {warm_up_rows(config)} rows after a model "
+                "begins anew: want more data, longer stretches or a model of fewer rows"
+            )
+    moves = np.nan_to_num(moves)
+    return Task(rows, moves, label, weight, parts, horizon_ns, scaler, chosen.move_ticks)
+
+
+def warm_up_rows(config: TrainConfig) -> int:
+    """Rows after a start or gap whose outputs are not to be trusted."""
+    if config.window_rows:
+        return config.window_rows - 1
+    reach = model_spec(config.model).reach
+    return config.warm_up_rows if reach is None else reach
 
 
 def classes_of(rows: Rows, parts: Split, horizon_ns: int, config: TrainConfig) -> Classes:

@@ -1,35 +1,39 @@
-"""Trains the streaming LSTM of a bundle: `python -m hft.inference.train --out NAME.bundle`.
+"""Trains a model, calibrates and measures it, and writes its bundle.
 
-The network is trained as it will run: lanes of consecutive rows whose state carries over from one
-window to the next, the first rows of a lane not counted. Scaling comes from the training rows, the
-earliest; temperature and shrinkage from a later slice; the metrics from one later still. What
-decides between epochs is the native network's loss on the calibration slice, so that what is
-chosen is what will run.
+A streaming model is trained as it will run: lanes of consecutive rows whose state carries over,
+and is forgotten where a run forgets. Scaling comes from the training rows, the earliest;
+temperature and shrinkage from a later slice; the metrics from one later still. What decides
+between epochs is the native network's loss on the calibration slice, so that what is chosen is
+what will run.
 
 Needs the extra `[train]` (Keras, TensorFlow). Same seed, data and machine: same weights.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from hft import features as f
-from hft.durations import parse_ns
-from hft.errors import ConfigError, HftError
+from hft.errors import ConfigError
 from hft.features import Features, OnTouch
-from hft.inference.bundle import Bundle, Weights, save_bundle
-from hft.inference.card import FORMAT, Card, LayerEntry, Readout, Training, entries_of
-from hft.inference.dataset import Rows, Split, collect
-from hft.inference.keras_fit import OUTPUTS, fit, parity, probabilities, require_keras
-from hft.inference.scores import auc, calibration_error, correlation, log_loss, slope, temperature
-from hft.inference.task import Report, Task, TrainConfig, linear_forecast, prepare
+from hft.inference.bundle import CARD, Bundle, load_bundle, part_sha256, save_bundle
+from hft.inference.card import FORMAT, Card, PartEntry, Readout, Training, entries_of
+from hft.inference.classes import OUTPUTS, Classes
+from hft.inference.dataset import Rows, Split
+from hft.inference.fitted import Fitted
+from hft.inference.keras_files import SOURCE, save_keras
+from hft.inference.keras_fit import Tell, checked_spec, fit
+from hft.inference.latency_table import LatencyTable
+from hft.inference.metrics import measure
+from hft.inference.scores import slope, temperature
+from hft.inference.task import Report, Task, TrainConfig, prepare, warm_up_rows
+from hft.inference.training_notes import NOTES, notes
+from hft.whole_files import replacing_folder
 
 INPUTS = Features(
     f.micro_price_minus_mid(),
@@ -51,6 +55,8 @@ INPUTS = Features(
     trigger=OnTouch(),
 )
 """Columns of lstm_mm: all relative to the touch, so that they mean the same at any price."""
+SAVED_MODEL = "saved_model"
+_PACKAGES = ("hft-framework", "keras", "numpy", "tensorflow", "tensorflow-cpu")
 
 
 def train(
@@ -62,75 +68,82 @@ def train(
     data: str,
     report: Report = print,
     parts: Split | None = None,
+    classes: Mapping[int, Classes] | None = None,
+    table: LatencyTable | None = None,
+    tell: Tell | None = None,
+    overwrite: bool = False,
 ) -> Bundle:
-    """Trains, calibrates, measures and writes a bundle.
+    """Trains, calibrates, measures and writes a bundle, whole or not at all.
 
     Args:
-        rows: from `collect`.
+        rows: from `collect`, or of a dataset.
         features: what the rows hold.
         config: see `TrainConfig`.
         out: the bundle's folder; its stem is the model's name.
         data: what the rows are, for the card.
         report: told what happens, a line at a time.
         parts: where the slices lie, of a dataset that is split already.
+        classes: by horizon, of a dataset that has them.
+        table: what rows cost, for `config.latency_weight`.
+        tell: told rows trained and the share done.
+        overwrite: replace a bundle that is there.
+
+    Raises:
+        ConfigError: options that do not fit each other; a folder that is there.
+        DataError: too few rows.
     """
-    task = prepare(rows, config, report, parts)
-    weights, layers = fit(task, config, report)
-    card = _card(task, features, config, layers, name=Path(out).stem, data=data)
-    weights, card = _calibrate(task, weights, card, report)
-    metrics = measure(task, weights, card) | {"parity_keras": parity(task, weights, config)}
+    folder = Path(out)
+    require_free(folder, overwrite=overwrite)
+    checked_spec(config, table)
+    task = prepare(rows, config, report, parts, classes)
+    fitted = fit(task, config, report, table=table, tell=tell)
+    fitted, readout = _calibrated(task, fitted, report)
+    metrics = measure(task, fitted.probabilities(task, task.parts.test), readout)
+    if fitted.layers:
+        metrics["parity_keras"] = round(fitted.parity(task), 9)
+    if table is not None and fitted.layers:
+        metrics["expected_ns"] = round(table.of_layers(fitted.layers[:-1]), 1)
     for name, value in metrics.items():
         report(f"{name:26} {value:.4g}")
-    return save_bundle(out, msgspec.structs.replace(card, metrics=metrics), weights)
+    card = _card(task, features, config, fitted, readout, metrics, folder.stem, data)
+    with replacing_folder(folder) as draft:
+        _write(draft, card, fitted, config.seed)
+    return load_bundle(folder, [column for column in features if column.kind == "own"])
 
 
-def measure(task: Task, weights: Weights, card: Card) -> dict[str, float]:
-    """Metrics on the test slice, all of it and by weather."""
-    cut = task.parts.test
-    p = probabilities(task, weights, card.layers, cut)
-    assert card.readout is not None
-    alpha = card.readout.shrink * p @ np.array(card.readout.move_ticks)
-    storm, label, moves = task.rows.storm[cut], task.label[cut], task.moves[cut]
-    linear = linear_forecast(task)
-    found = {}
-    known = task.weight[cut] > 0
-    weathers = {"": known, "calm_": known & ~storm, "storm_": known & storm}
-    for weather, at in weathers.items():
-        found[weather + "rows"] = float(at.sum())
-        if not at.any():
-            continue
-        found[weather + "auc_up"] = auc(p[at, 2], label[at] == 2)
-        found[weather + "auc_down"] = auc(p[at, 0], label[at] == 0)
-        found[weather + "calibration_up"] = calibration_error(p[at, 2], label[at] == 2)
-        found[weather + "calibration_down"] = calibration_error(p[at, 0], label[at] == 0)
-        found[weather + "alpha_correlation"] = correlation(alpha[at], moves[at])
-        found[weather + "linear_correlation"] = correlation(linear[at], moves[at])
-        found[weather + "alpha_slope"] = slope(alpha[at], moves[at], task.weight[cut][at])
-        found[weather + "alpha_rms_ticks"] = float(np.sqrt((alpha[at] ** 2).mean()))
-    found["log_loss"] = log_loss(p, label, task.weight[cut])
-    return {name: round(value, 6) for name, value in found.items()}
+def require_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuses a folder that something is in the way of.
+
+    Raises:
+        ConfigError: it exists; with `overwrite`, it is no bundle.
+    """
+    if folder.suffix != ".bundle":
+        raise ConfigError(f"{folder}: a bundle's name ends in .bundle")
+    if folder.exists() and not overwrite:
+        raise ConfigError(f"{folder} exists: give another name, or --overwrite")
+    if folder.exists() and not (folder / CARD).is_file():
+        raise ConfigError(f"{folder} is no bundle: it is not overwritten")
 
 
-def _calibrate(task: Task, weights: Weights, card: Card, report: Report) -> tuple[Weights, Card]:
+def _calibrated(task: Task, fitted: Fitted, report: Report) -> tuple[Fitted, Readout]:
     """Temperature goes into the last layer's weights, the forecast's slope into `shrink`."""
     cut = task.parts.calibrate
-    p = probabilities(task, weights, card.layers, cut)
+    p = fitted.probabilities(task, cut)
     t = temperature(p, task.label[cut], task.weight[cut])
-    head = {part: (array / np.float32(t)).astype(np.float32) for part, array in weights[-1].items()}
-    weights = [*weights[:-1], head]
-    alpha = probabilities(task, weights, card.layers, cut) @ np.array(task.move_ticks)
+    fitted = fitted.headed(temperature=t)
+    alpha = fitted.probabilities(task, cut) @ np.array(task.move_ticks)
     shrink = float(np.clip(slope(alpha, task.moves[cut], task.weight[cut]), 0.0, 1.5))
     report(f"temperature {t:.3f}, shrink {shrink:.3f}")
-    readout = Readout(move_ticks=task.move_ticks, shrink=shrink)
-    return weights, msgspec.structs.replace(card, readout=readout)
+    return fitted, Readout(move_ticks=task.move_ticks, shrink=shrink)
 
 
 def _card(
     task: Task,
     features: Features,
     config: TrainConfig,
-    layers: tuple[LayerEntry, ...],
-    *,
+    fitted: Fitted,
+    readout: Readout,
+    metrics: dict[str, float],
     name: str,
     data: str,
 ) -> Card:
@@ -142,11 +155,13 @@ def _card(
         outputs=OUTPUTS,
         horizon_ns=task.horizon_ns,
         latency_ns=config.latency_ns,
-        warm_up_rows=config.warm_up_rows,
+        warm_up_rows=warm_up_rows(config),
+        window_rows=config.window_rows,
         trigger=trigger,
         features=entries,
-        layers=layers,
+        layers=fitted.layers,
         scaler=task.scaler,
+        readout=readout,
         training=Training(
             data=data,
             data_sha256=task.rows.sha256,
@@ -155,92 +170,36 @@ def _card(
             rows=train.stop - train.start,
             seed=config.seed,
             recipe=msgspec.json.encode(config).decode(),
+            versions=_versions(),
         ),
+        metrics=metrics,
     )
 
 
-def _events(args: argparse.Namespace) -> tuple[Iterator[Any], str]:
-    if args.data is None:
-        from hft.data.synth import SynthConfig, synthesize_chunks
-
-        synth = SynthConfig(seed=args.synth_seed, start=args.start, duration_s=args.hours * 3600)
-        says = f"synthetic market, seed {synth.seed}, {args.hours:g} h from {synth.start}"
-        return (rows for _, rows in synthesize_chunks(synth)), says
-    from hft.data import open_data
-
-    source = open_data(args.data)
-    symbols = source.symbols()
-    symbol = args.symbol or symbols[0]
-    if symbol not in symbols:
-        raise ConfigError(f"--symbol {symbol}: {args.data} holds {', '.join(symbols)}")
-    return source.chunks(symbol, args.start_of_data, args.end_of_data), symbol
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:  # tensorflow, or tensorflow-cpu
+            continue
+    return found
 
 
-def _rows(
-    args: argparse.Namespace, config: TrainConfig
-) -> tuple[Rows, Features, Split | None, str, TrainConfig]:
-    """Rows of a dataset, or of events; of a dataset the labels are what they are."""
-    if args.dataset is not None:
-        from hft.inference.dataset_reading import open_dataset
+def _write(folder: Path, card: Card, fitted: Fitted, seed: int) -> None:
+    model = fitted.keras_model(seed)
+    save_keras(model, folder / SOURCE)
+    parts: tuple[PartEntry, ...] = ()
+    if not fitted.layers:
+        from hft.inference.build.saved_model import save_window
 
-        dataset = open_dataset(args.dataset, args.fold)
-        rows, parts = dataset.rows()
-        config = msgspec.structs.replace(
-            config, latency_ns=dataset.typical_latency_ns(), horizons_ns=tuple(rows.moves)
+        place = folder / SAVED_MODEL
+        save_window(model, fitted.window_rows, len(card.features), place)
+        parts = (
+            PartEntry(
+                file=SAVED_MODEL, backend="tensorflow", form="window", sha256=part_sha256(place)
+            ),
         )
-        return rows, dataset.features(), parts, dataset.facts.instrument, config
-    chunks, data = _events(args)
-    rows = collect(
-        chunks,
-        INPUTS,
-        latency_ns=config.latency_ns,
-        horizons_ns=config.horizons_ns,
-        longest_row_ns=config.longest_row_ns,
-    )
-    return rows, INPUTS, None, data, config
-
-
-def _layers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(units) for units in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: want whole numbers, such as 32,32") from None
-
-
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m hft.inference.train", description=__doc__)
-    parser.add_argument("--out", required=True, help="folder to write, NAME.bundle")
-    parser.add_argument("--data", help="store folder or file of rows; default: a synthetic market")
-    parser.add_argument("--dataset", help="folder of `hft dataset`, instead of --data")
-    parser.add_argument("--fold", type=int, default=1, help="of a dataset with several")
-    parser.add_argument("--symbol", help="SYMBOL.VENUE in --data; default: the first")
-    parser.add_argument("--from", dest="start_of_data", help="first time used of --data")
-    parser.add_argument("--to", dest="end_of_data", help="end of --data used")
-    parser.add_argument("--synth-seed", type=int, default=1001, help="of the synthetic market")
-    parser.add_argument("--hours", type=float, default=5.0, help="of the synthetic market")
-    parser.add_argument("--start", default="2023-12-20", help="of the synthetic market")
-    parser.add_argument("--seed", type=int, default=1, help="of the training")
-    parser.add_argument("--units", type=_layers, default=(32, 32), help="of the LSTM layers: 32,32")
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--latency", default="1ms", help="from a row to the earliest trade on it")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """The command line."""
-    args = _arguments(argv)
-    try:
-        config = TrainConfig(
-            units=args.units, latency_ns=parse_ns(args.latency), epochs=args.epochs, seed=args.seed
-        )
-        require_keras()
-        rows, features, parts, data, config = _rows(args, config)
-        print(f"{data}: {len(rows)} rows")
-        train(rows, features, config, out=args.out, data=data, parts=parts)
-    except HftError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from error
-
-
-if __name__ == "__main__":
-    main()
+    card = msgspec.structs.replace(card, source_sha256=part_sha256(folder / SOURCE), parts=parts)
+    (folder / NOTES).write_text(notes(card), encoding="utf-8")
+    save_bundle(folder, card, fitted.weights)

@@ -1,0 +1,177 @@
+"""What `hft train` does, from options to a bundle, a latency table or a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hft.errors import ConfigError
+from hft.inference.keras_models import require_keras
+from hft.inference.latency_table import LatencyTable, load_table, measured, save_table
+from hft.inference.model_spec import model_spec
+from hft.inference.task import Report, TrainConfig
+from hft.inference.train import INPUTS, require_free, train
+from hft.inference.train_data import Material, Progress, default_columns, of_dataset, of_plan
+
+if TYPE_CHECKING:
+    from hft.inference.bundle import Bundle
+    from hft.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DataOptions:
+    """Where rows come from."""
+
+    strategy: str | None = None
+    dataset: Path | None = None
+    fold: int = 1
+    store: str | None = None
+    recipe: Path | None = None
+    settings: dict[str, Any] | None = None
+    assignments: tuple[str, ...] = ()
+    source: str | None = None
+    labels: str = "100ms,250ms,500ms,1s"
+    latency: str = "recipe"
+
+    def plan(self) -> Plan | None:
+        """Of the strategy; of the default columns where neither it nor a data set is given."""
+        from hft.plan import prepare
+
+        if self.strategy is None and self.dataset is not None:
+            return None
+        return prepare(
+            self.strategy or default_columns(),
+            self.store,
+            recipe=self.recipe,
+            settings=self.settings,
+            assignments=self.assignments,
+        )
+
+    def material(self, plan: Plan | None, progress: Progress | None = None) -> Material:
+        """The rows."""
+        if self.dataset is not None:
+            return of_dataset(self.dataset, self.fold, plan=plan, source=self.source)
+        assert plan is not None
+        return of_plan(
+            plan, labels=self.labels, latency=self.latency, source=self.source, progress=progress
+        )
+
+    def inputs(self) -> int:
+        """How many columns there are, without reading rows."""
+        from hft.inference.dataset_command import source_of
+        from hft.inference.dataset_facts import read_facts
+
+        if self.dataset is not None:
+            return len(read_facts(self.dataset).features)
+        plan = self.plan() if self.strategy is not None else None
+        return len(INPUTS if plan is None else source_of(plan, self.source).features)
+
+
+def run_train(
+    data: DataOptions,
+    config: TrainConfig,
+    out: Path,
+    *,
+    table: Path | None = None,
+    overwrite: bool = False,
+    report: Report = print,
+    progress: Progress,
+) -> Bundle:
+    """One bundle.
+
+    Raises:
+        HftError: what was asked for does not fit the data or itself.
+    """
+    require_keras()
+    require_free(out, overwrite=overwrite)
+    known = None if table is None else load_table(table)
+    material = data.material(data.plan(), progress)
+    report(f"{material.data}: {len(material.rows):,} rows")
+    with progress("training") as tell:
+        return train(
+            material.rows,
+            material.features,
+            material.config(config),
+            out=out,
+            data=material.data,
+            report=report,
+            parts=material.parts,
+            classes=material.classes,
+            table=known,
+            tell=tell,
+            overwrite=overwrite,
+        )
+
+
+def run_sweep(
+    data: DataOptions,
+    config: TrainConfig,
+    models: Sequence[str],
+    weights: Sequence[float],
+    out: Path,
+    *,
+    table: Path | None = None,
+    report: Report = print,
+    progress: Progress,
+) -> None:
+    """A bundle for each model and latency weight, and the fronts."""
+    from hft.inference.sweep import sweep
+
+    require_keras()
+    plan = data.plan()
+    material = data.material(plan, progress)
+    known = load_table(table) if table else _measured_here(models, len(material.features), report)
+    configs = [
+        msgspec.structs.replace(material.config(config), model=model, latency_weight=weight)
+        for model in models
+        for weight in weights
+    ]
+    sweep(
+        material,
+        configs,
+        known,
+        out,
+        plan=plan if data.strategy is not None else None,
+        source=data.source,
+        report=report,
+        progress=progress,
+    )
+
+
+def run_measure(
+    data: DataOptions, models: Sequence[str], file: Path, precision: str, report: Report = print
+) -> LatencyTable:
+    """A latency table of what these models are made of, measured here."""
+    table = _measured_here(models, data.inputs(), report, precision)
+    save_table(table, file)
+    return table
+
+
+def weights_in(text: str) -> tuple[float, ...]:
+    """`0,0.1,0.3` of `--sweep`.
+
+    Raises:
+        ConfigError: no numbers, or below 0.
+    """
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = (-1.0,)
+    if not all(0 <= weight < float("inf") for weight in found):
+        raise ConfigError(f"--sweep {text}: want numbers from 0, such as 0,0.1,0.3")
+    if len(set(found)) < len(found):
+        raise ConfigError(f"--sweep {text}: a weight is named twice")
+    return found
+
+
+def _measured_here(
+    models: Sequence[str], inputs: int, report: Report, precision: str = "fp32"
+) -> LatencyTable:
+    hidden = [model_spec(model).hidden for model in models]
+    if not any(hidden):
+        raise ConfigError(f"{', '.join(models)}: no native layers, whose time could be measured")
+    return measured(hidden, inputs, precision=precision, report=report)
