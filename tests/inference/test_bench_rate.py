@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tomllib
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -137,7 +138,7 @@ def test_services_do_not_overlap_and_take_what_the_line_says(feed) -> None:
     starts = served.arrival_ns + served.wait_ns
     spans = {(int(s), int(s + n)) for s, n in zip(starts, served.service_ns, strict=True)}
     ordered = sorted(spans)
-    assert all(a[1] <= b[0] for a, b in zip(ordered, ordered[1:], strict=False))
+    assert all(a[1] <= b[0] for a, b in pairwise(ordered))
     for service, k in zip(served.service_ns, served.batch, strict=True):
         assert service == curve.service_ns(int(k))
 

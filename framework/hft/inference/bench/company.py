@@ -13,7 +13,7 @@ from hft.inference.bench.curve import Curve
 from hft.inference.bench.rate import poisson
 from hft.inference.bench.timing import Int
 
-ROWS = 4000
+ROWS = 2500
 RATES = (100.0, 1_000.0, 10_000.0)
 STREAMS = (1, 4, 16, 64)
 SPREAD_NS = 20_000

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError, ModelError
+from hft.execution.resampling import FEWEST
 from hft.features import Feature
 from hft.inference.bench.cold import Evictor, evict_bytes
 from hft.inference.bench.native import Mode, time_native
@@ -67,9 +68,14 @@ class Subject:
         return made_up_rows(self.bundle.card.scaler, n, seed)
 
     @property
+    def window_rows(self) -> int:
+        """Of the tier; 0: it carries a state."""
+        return self.bundle.card.window_rows if self.tier == "FULL" else 0
+
+    @property
     def forms(self) -> tuple[Mode, ...]:
         """In which a native row is timed."""
-        return ("window",) if self.bundle.card.window_rows else ("step", "armed")
+        return ("window",) if self.window_rows else ("step", "armed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +188,7 @@ def _native_timer(subject: Subject) -> Any:
             form,
             seconds=seconds,
             evict_bytes=bytes_,
-            window_rows=subject.bundle.card.window_rows or 1,
+            window_rows=subject.window_rows or 1,
         )
 
     return time_one
@@ -228,7 +234,7 @@ def at_rate(subject: Subject, arrival_ns: Int, *, seconds: float, walked_bytes: 
     Args:
         subject: what serves.
         arrival_ns: from 0, ascending.
-        seconds: of arrivals; native: of timing.
+        seconds: of arrivals.
         walked_bytes: other work between rows.
     """
     if subject.backend == "native":
@@ -239,8 +245,9 @@ def at_rate(subject: Subject, arrival_ns: Int, *, seconds: float, walked_bytes: 
             subject.forms[0],
             seconds=seconds,
             evict_bytes=walked_bytes,
-            window_rows=subject.bundle.card.window_rows or 1,
+            window_rows=subject.window_rows or 1,
             most=n,
+            least=min(n, 2 * FEWEST),
         )
         n = min(n, took.ns.size)
         return queued(arrival_ns[:n], took.ns[:n])

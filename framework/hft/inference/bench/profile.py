@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hft.errors import ConfigError
-from hft.execution.profiles import LatencyProfile, ProfileFacts, make_profile
+from hft.execution.profiles import ClockOffset, LatencyProfile, ProfileFacts, make_profile
 from hft.execution.resampling import FEWEST
 from hft.inference.bench.rate import Served
 
@@ -46,9 +48,13 @@ def profile_of_bench(
         f"The model was at work {served.load:.1%} of the time.",
     )
     facts = ProfileFacts(
-        origin="measured", source=source, created_from=dict(about or {}), notes=notes
+        origin="measured",
+        source=source,
+        clock_offset=ClockOffset(estimate_ns=0, half_width_ns=0),
+        created_from=dict(about or {}),
+        notes=notes,
     )
-    columns = {
+    columns: dict[str, NDArray[Any] | list[Any]] = {
         "kind": ["model"] * n,
         "ts": start + served.arrival_ns,
         "wait_ns": served.wait_ns,

@@ -43,12 +43,9 @@ class Timing:
     """In blocks with an involuntary switch."""
 
     @property
-    def told(self) -> str:
-        """What was left out, in words."""
-        share = self.disturbed / max(self.calls, 1)
-        if self.disturbed and self.ns.size == self.calls:
-            return f"{share:.0%} disturbed, none left out: too few would be left"
-        return f"{share:.0%} left out as disturbed"
+    def share_disturbed(self) -> float:
+        """Of the calls; they are left out of `ns` unless less than a tenth would be left."""
+        return self.disturbed / max(self.calls, 1)
 
     def quantiles(self) -> dict[str, float]:
         """`QUANTILES` in ns."""
@@ -56,11 +53,10 @@ class Timing:
 
 
 def quantiles(ns: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> dict[str, float]:
-    """`QUANTILES`; NaN of nothing."""
-    if not ns.size:
-        return dict.fromkeys(QUANTILES, float("nan"))
-    found = np.quantile(ns, list(QUANTILES.values()))
-    return dict(zip(QUANTILES, found.tolist(), strict=True))
+    """`QUANTILES`; NaN of those that not one call in so many lies beyond."""
+    told = {name: share for name, share in QUANTILES.items() if ns.size * (1 - share) > 0.99}
+    found = np.quantile(ns, list(told.values())).tolist() if told else []
+    return dict.fromkeys(QUANTILES, float("nan")) | dict(zip(told, found, strict=True))
 
 
 @contextmanager
