@@ -1,0 +1,100 @@
+"""LiteRT (TensorFlow Lite): a step, its signature called `step`.
+
+An interpreter has one set of tensors and is not for two threads at once: streams take turns at it
+under a lock, their memories kept apart. For steps that overlap, open one backend a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from hft.errors import ConfigError, ModelError
+from hft.inference.backends.parts import (
+    AGAIN,
+    PartBackend,
+    PartState,
+    Signature,
+    chosen_part,
+    forms_of,
+    require_threads,
+)
+from hft.inference.bundle import Bundle
+from hft.inference.card import TierName
+
+
+class LiteRtState(PartState):
+    """What the stream's tensors held after its last step."""
+
+    def __init__(self, owner: LiteRtBackend) -> None:
+        super().__init__(owner)
+        memories = owner.signature.memories
+        self.memories = {name: np.zeros(shape, np.float32) for name, shape in memories.items()}
+
+
+class LiteRtBackend(PartBackend):
+    """The interpreter; a windowed model is stepped through its rows from nothing."""
+
+    name = "litert"
+
+    def __init__(self, bundle: Bundle, tier: TierName, precision: str, threads: int) -> None:
+        require_threads(threads)
+        forms = tuple(form for form in forms_of(bundle, tier) if form == "step")
+        entry, path = chosen_part(bundle, self.name, precision, tier, forms)
+        super().__init__(bundle, tier, entry.precision, entry.form)
+        interpreter_of = _interpreter()
+        try:
+            self._interpreter = interpreter_of(model_path=str(path), num_threads=threads)
+            self._interpreter.allocate_tensors()
+            runner = self._interpreter.get_signature_runner("step")
+        except (ValueError, RuntimeError) as error:
+            raise ModelError(f"{path}: LiteRT does not load it: {error}; {AGAIN}") from error
+        given, made = runner.get_input_details(), runner.get_output_details()
+        self.signature = Signature(_shapes(given), _shapes(made))
+        self.signature.require(path, self.x_shape, self.frame.classes, self.form)
+        self._path, self._busy = path, threading.Lock()
+        self._x, self._y = given["x"]["index"], made["y"]["index"]
+        self._memories = [
+            (name, given[name]["index"], made[f"{name}_out"]["index"])
+            for name in self.signature.memories
+        ]
+
+    def _state(self) -> LiteRtState:
+        return LiteRtState(self)
+
+    def _run(self, state: LiteRtState) -> None:
+        run, memories = self._interpreter, state.memories
+        try:
+            with self._busy:
+                run.set_tensor(self._x, state.x)
+                for name, old, _ in self._memories:
+                    run.set_tensor(old, memories[name])
+                run.invoke()
+                state.y[...] = run.tensor(self._y)()
+                for name, _, new in self._memories:
+                    memories[name][...] = run.tensor(new)()
+        except (ValueError, RuntimeError) as error:
+            raise ModelError(f"{self._path}: LiteRT failed: {error}") from error
+
+    def _forget(self, state: LiteRtState) -> None:
+        for memory in state.memories.values():
+            memory.fill(0.0)
+
+    def _close(self) -> None:
+        del self._interpreter
+
+
+def _interpreter() -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise ConfigError(
+            "backend litert needs LiteRT: pip install 'hft-framework[litert]'"
+        ) from error
+    return Interpreter
+
+
+def _shapes(details: Any) -> dict[str, tuple[int | None, ...]]:
+    return {name: tuple(int(n) for n in d["shape"]) for name, d in details.items()}

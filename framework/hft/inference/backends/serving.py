@@ -1,0 +1,174 @@
+"""A SavedModel in TensorFlow Serving, over REST.
+
+The memory of a stream stays here and travels with each row, so that any replica may answer it. A
+connection belongs to a stream. Threads and batches are the server's own matter
+(`--tensorflow_intra_op_parallelism`, `--enable_batching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hft.errors import ConfigError, ModelError
+from hft.inference.backends.frame import Doubles, Floats
+from hft.inference.backends.parts import AGAIN, PartBackend, PartState, Signature
+from hft.inference.backends.rest import RestClient
+from hft.inference.backends.tensorflow import SIGNATURES
+from hft.inference.bundle import Bundle
+from hft.inference.card import TierName
+
+SAME = 1e-3
+"""Between the served network's outputs and the bundle's own, on made-up rows."""
+
+
+class ServingState(PartState):
+    """A connection, and memories as the last answer gave them."""
+
+    def __init__(self, owner: ServingBackend) -> None:
+        super().__init__(owner)
+        self.client = owner.connected()
+        self.memories = owner.zeros()
+
+
+class ServingBackend(PartBackend):
+    """Waits until the server is ready, and refuses a model other than the bundle's."""
+
+    name = "serving"
+
+    def __init__(
+        self, bundle: Bundle, tier: TierName, url: str, timeout_s: float, ready_s: float
+    ) -> None:
+        if not url:
+            raise ConfigError(
+                "backend serving needs url, such as http://localhost:8501/v1/models/NAME"
+            )
+        is_windowed = tier == "FULL" and bundle.card.window_rows > 0
+        super().__init__(bundle, tier, "fp32", "window" if is_windowed else "step")
+        self.url, self._timeout_s = url, timeout_s
+        self._clients: list[RestClient] = []
+        try:
+            first = self.connected()
+            self.version = first.wait_ready(ready_s)
+            """Of the served model."""
+            self.signature = _signature(first.metadata(), SIGNATURES[self.form], url)
+            self.signature.require(url, self.x_shape, self.frame.classes, self.form)
+            self._require_same()
+        except BaseException:
+            self.close()
+            raise
+
+    def connected(self) -> RestClient:
+        """A connection of its own, which `close` closes."""
+        client = RestClient(self.url, self._timeout_s)
+        self._clients.append(client)
+        return client
+
+    def zeros(self) -> dict[str, Any]:
+        """Memories of a stream that has seen no row, as JSON has them."""
+        memories = self.signature.memories
+        return {name: np.zeros(shape).tolist() for name, shape in memories.items()}
+
+    def request(self, state: ServingState) -> bytes:
+        """What is sent for the row in `state.x`."""
+        if self.form == "window":
+            return _windows_request(state.x)
+        inputs = {"x": state.x.tolist(), **state.memories}
+        return msgspec.json.encode({"signature_name": SIGNATURES["step"], "inputs": inputs})
+
+    def _require_same(self) -> None:
+        """The server may serve what was deployed before: a few answers tell."""
+        if not self.bundle.layers(self.tier):
+            return
+        from hft.inference.bench.measure import made_up_rows
+
+        rows = made_up_rows(self.bundle.card.scaler, self.window_rows or 8)
+        theirs, ours = np.zeros((2, *self._out), np.float32)
+        self.window(rows, theirs)
+        network = self.bundle.network(tier=self.tier, precision="fp32")
+        from hft import _core
+
+        ours[:] = _core.NetworkStream(network).batch(rows)[-1]
+        n = self.frame.classes
+        off = float(np.abs(theirs[:n] - ours[:n]).max())
+        if not off <= SAME:
+            raise ModelError(
+                f"{self.url}: version {self.version} answers {off:.3g} away from "
+                f"{self.bundle.path}: it serves another model; deploy this bundle's saved_model"
+            )
+
+    def _state(self) -> ServingState:
+        return ServingState(self)
+
+    def _run(self, state: ServingState) -> None:
+        told, _ = state.client.predict(self.request(state))
+        if self.form == "window":
+            state.y[...] = self._tensor(told, "predictions", (1, self.frame.classes))
+            return
+        memories = self.signature.memories
+        # Of a single output the name is left out.
+        outputs = told["outputs"] if memories and "outputs" in told else {"y": told.get("outputs")}
+        state.y[...] = self._tensor(outputs, "y", state.y.shape)
+        for name, shape in memories.items():
+            self._tensor(outputs, f"{name}_out", shape)
+        state.memories = {name: outputs[f"{name}_out"] for name in memories}
+
+    def _tensor(self, told: Any, name: str, shape: tuple[int, ...]) -> Floats:
+        """A tensor of an answer."""
+        try:
+            array = np.array(told[name], np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"{self.url}: answer has no tensor {name}: {str(told)[:200]}"
+            ) from error
+        if array.shape != shape:
+            raise ModelError(f"{self.url}: {name} is {array.shape}, want {shape}")
+        return array
+
+    def _batch(self, states: Sequence[ServingState], rows: Doubles, out: Floats) -> None:
+        if self.form != "window":
+            super()._batch(states, rows, out)
+            return
+
+        def answers(x: Floats) -> Floats:
+            told, _ = states[0].client.predict(_windows_request(x))
+            return self._tensor(told, "predictions", (len(x), self.frame.classes))
+
+        self._batch_windows(states, rows, out, answers)
+
+    def _forget(self, state: ServingState) -> None:
+        state.memories = self.zeros()
+
+    def _close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+def _windows_request(x: Floats) -> bytes:
+    """Row format: one instance a stream."""
+    return msgspec.json.encode({"signature_name": SIGNATURES["window"], "instances": x.tolist()})
+
+
+def _signature(told: Any, name: str, url: str) -> Signature:
+    """Of GET URL/metadata."""
+    try:
+        signatures = told["metadata"]["signature_def"]["signature_def"]
+        there = ", ".join(signatures) or "none"
+        if name not in signatures:
+            raise ModelError(f"{url}: no signature {name}, there are {there}; {AGAIN}")
+        chosen = signatures[name]
+        return Signature(_shapes(chosen["inputs"]), _shapes(chosen["outputs"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{url}/metadata: not a served model's: {str(told)[:200]}") from error
+
+
+def _shapes(tensors: Any) -> dict[str, tuple[int | None, ...]]:
+    """Sizes come as text; -1 is any."""
+    found = {}
+    for name, tensor in tensors.items():
+        sizes = [int(dim["size"]) for dim in tensor["tensor_shape"].get("dim", [])]
+        found[name] = tuple(None if n < 0 else n for n in sizes)
+    return found
