@@ -121,4 +121,4 @@ def test_tfmot_prunes_while_it_trains_on(layers):
 def test_a_process_that_takes_too_long_is_a_model_error():
     pytest.importorskip("tensorflow_model_optimization", reason="needs the extra [prune]")
     with pytest.raises(ModelError, match=r"longer than 0\.01 s"):
-        prune_with_tfmot(stack_from(LAYERS), easy_task(), 0.5, timeout_s=0.01)
+        prune_with_tfmot(stack_from(LAYERS), easy_task(), 0.5, limit_s=0.01)

@@ -11,7 +11,7 @@ biases of those that heard them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -26,7 +26,7 @@ from hft.inference.dataset import Floats, Rows
 GATES = {"lstm": 4, "gru": 3, "conv": 1, "dense": 1}
 """Columns of a kernel that a unit has; LSTM i, f, c, o, GRU z, r, h, in blocks of all units."""
 
-Arrays = dict[str, npt.NDArray[np.float32]]
+Arrays = Mapping[str, npt.NDArray[np.float32]]
 Indices = npt.NDArray[np.int64]
 
 
@@ -158,7 +158,7 @@ def _with_means(stack: Stack, kept: Sequence[Indices], means: Sequence[Floats]) 
     return replace(stack, weights=weights)
 
 
-def _add(arrays: Arrays, constant: Floats, row: int) -> None:
+def _add(arrays: dict[str, npt.NDArray[np.float32]], constant: Floats, row: int) -> None:
     # A GRU has two biases: 0 beside the inputs' products, 1 beside the memory's.
     bias = arrays["bias"].astype(np.float64)
     bias[row if bias.ndim == 2 else ...] += constant

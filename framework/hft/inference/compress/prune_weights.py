@@ -8,9 +8,6 @@ reason about; to be faster take units out (`prune_units`) or bits (`quantise`).
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError, ModelError
+from hft.inference.build.apart import ApartError, call_apart
 from hft.inference.bundle import ARRAYS
 from hft.inference.compress.stack import Stack
 from hft.inference.task import Task
@@ -33,17 +31,6 @@ MATRICES = ("kernel", "recurrent")
 """Arrays that are pruned; biases are not."""
 
 Mask = npt.NDArray[np.bool_]
-
-
-class TfmotOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the worker that has tfmot is told, beside the arrays."""
-
-    layers: tuple[dict[str, Any], ...]
-    share: float
-    epochs: int
-    batch: int
-    learning_rate: float
-    seed: int
 
 
 def prune_weights(stack: Stack, share: float | Sequence[float]) -> Stack:
@@ -157,7 +144,7 @@ def prune_with_tfmot(
     epochs: int = 2,
     at_most: int = 4_000,
     seed: int = 1,
-    timeout_s: float = 600.0,
+    limit_s: float = 600.0,
 ) -> Stack:
     """Prunes while it trains on, by `prune_low_magnitude` of TensorFlow's optimization toolkit.
 
@@ -171,7 +158,7 @@ def prune_with_tfmot(
         epochs: over all pieces.
         at_most: pieces used, evenly chosen.
         seed: of the order of pieces.
-        timeout_s: for all of it; TensorFlow alone takes some 10 s to start.
+        limit_s: for all of it; TensorFlow alone takes some 10 s to start.
 
     Raises:
         ConfigError: the extra `prune` is not installed, or the share is out of range.
@@ -180,24 +167,25 @@ def prune_with_tfmot(
     require_share(share)
     require_tfmot()
     x, label, weight = _pieces(stack, task, window, at_most)
-    order = TfmotOrder(
-        layers=tuple(msgspec.to_builtins(entry) for entry in stack.layers),
-        share=share,
-        epochs=epochs,
-        batch=32,
-        learning_rate=5e-4,
-        seed=seed,
-    )
+    arrays = {
+        f"layer{n}_{part}": array
+        for n, layer in enumerate(stack.weights)
+        for part, array in layer.items()
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        arrays = {
-            f"layer{n}_{part}": array
-            for n, layer in enumerate(stack.weights)
-            for part, array in layer.items()
-        }
         np.savez(folder / "in.npz", allow_pickle=False, x=x, label=label, weight=weight, **arrays)
-        (folder / "order.json").write_bytes(msgspec.json.encode(order))
-        _run_worker(folder, timeout_s)
+        order = {
+            "folder": name,
+            "layers": [msgspec.to_builtins(entry) for entry in stack.layers],
+            "share": share,
+            "epochs": epochs,
+            "seed": seed,
+        }
+        try:
+            call_apart("hft.inference.compress.tfmot_worker:prune", order, limit_s)
+        except ApartError as error:
+            raise ModelError(f"pruning with tfmot: {error}") from error
         with np.load(folder / "out.npz", allow_pickle=False) as found:
             weights = [
                 {part: found[f"layer{n}_{part}"] for part in ARRAYS[entry.kind]}
@@ -225,27 +213,15 @@ def _pieces(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """(n, window, k), and label and weight of each row, (n, window)."""
     train, window = task.parts.train, stack.window_rows or window
-    count = (train.stop - train.start) // window
-    if not count:
+    ends = np.arange(train.start + window - 1, train.stop, window)
+    ends = ends[task.rows.since_fresh()[ends] >= window - 1]
+    if not len(ends):
         raise ConfigError(
-            f"{train.stop - train.start} training rows are fewer than a piece of {window}"
+            f"no {window} of {train.stop - train.start} training rows are without a break: want "
+            "shorter pieces or more data"
         )
-    chosen = np.linspace(0, count - 1, min(count, at_most)).astype(np.int64)
-    at = train.start + chosen[:, None] * window + np.arange(window)
+    chosen = np.linspace(0, len(ends) - 1, min(len(ends), at_most)).astype(np.int64)
+    at = ends[chosen][:, None] + np.arange(1 - window, 1)
     weight = task.weight[at].astype(np.float32)
     weight[:, : window - 1 if stack.window_rows else window // 5] = 0.0
     return stack.scaled(task.rows.x[at.ravel()]).reshape(*at.shape, -1), task.label[at], weight
-
-
-def _run_worker(folder: Path, timeout_s: float) -> None:
-    command = [sys.executable, "-m", "hft.inference.compress.tfmot_worker", str(folder)]
-    env = {"TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    try:
-        done = subprocess.run(
-            command, env=os.environ | env, capture_output=True, text=True, timeout=timeout_s
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ModelError(f"pruning with tfmot took longer than {timeout_s:g} s") from error
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise ModelError(f"pruning with tfmot ended with code {done.returncode}: {last}")

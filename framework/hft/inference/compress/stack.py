@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError, ModelError
+from hft.inference.answers import answers
 from hft.inference.bundle import Bundle, Weights, core_layer
 from hft.inference.card import LayerEntry, Scaler, TierName
 from hft.inference.dataset import Floats, Rows
-
-WARM_ROWS = 2_000
-"""Rows before a cut that bring the state of a streaming model to where it would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +72,7 @@ class Stack:
 
         A state is warmed up on the rows before the cut, a window is exact.
         """
-        from hft import _core
-
-        network = self.network(isa, upto)
-        before = self.window_rows - 1 if self.window_rows else WARM_ROWS
-        start = max(cut.start - before, 0)
-        x = np.ascontiguousarray(rows.x[start : cut.stop])
-        if self.window_rows:
-            out = _core.NetworkWindow(network, self.window_rows).steps(x)
-        else:
-            out = _core.NetworkStream(network).batch(x)
-        return np.asarray(out[cut.start - start :], np.float64)
+        return answers(self.network(isa, upto), rows, cut, self.window_rows)
 
     def scaled(self, x: Floats) -> npt.NDArray[np.float32]:
         """Rows as the first layer sees them, (n, k)."""

@@ -1,40 +1,44 @@
-"""The process that has TensorFlow's optimization toolkit and the old Keras: see prune_weights.
+"""What runs in the process that has TensorFlow's optimization toolkit and the old Keras.
 
-Reads `order.json` and `in.npz` of the folder it is given, writes `out.npz`.
+See `prune_weights.prune_with_tfmot`, which writes what it reads and reads what it writes.
 """
 
 from __future__ import annotations
 
-import sys
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from hft.inference.bundle import ARRAYS
-from hft.inference.compress.prune_weights import TfmotOrder
+
+BATCH = 32
+LEARNING_RATE = 5e-4
+"""Of weights that are trained already."""
+
+Entry = dict[str, Any]
 
 
-def main(folder: Path) -> None:
-    import tensorflow as tf
+def prune(folder: str, layers: Sequence[Entry], share: float, epochs: int, seed: int) -> None:
+    """Trains the network of `in.npz` on its rows while it is pruned; writes `out.npz`."""
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # before TensorFlow: the toolkit refuses Keras 3
     import tensorflow_model_optimization as tfmot
     import tf_keras
 
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    order = msgspec.json.decode((folder / "order.json").read_bytes(), type=TfmotOrder)
-    tf_keras.utils.set_random_seed(order.seed)
-    with np.load(folder / "in.npz", allow_pickle=False) as found:
+    tf_keras.utils.set_random_seed(seed)
+    with np.load(Path(folder) / "in.npz", allow_pickle=False) as found:
         arrays = dict(found)
-    model = _model(tf_keras, order, arrays)
-    steps = -(-len(arrays["x"]) // order.batch) * order.epochs
-    prune = tfmot.sparsity.keras
+    toolkit = tfmot.sparsity.keras
+    steps = -(-len(arrays["x"]) // BATCH) * epochs
     # Done growing after two thirds, so that the rest of the steps mends what is left.
     end = max(steps * 2 // 3, 1)
-    schedule = prune.PolynomialDecay(0.0, order.share, 0, end, frequency=max(end // 20, 1))
-    pruned = prune.prune_low_magnitude(model, pruning_schedule=schedule)
+    schedule = toolkit.PolynomialDecay(0.0, share, 0, end, frequency=max(end // 20, 1))
+    model = _model(tf_keras, layers, arrays)
+    pruned = toolkit.prune_low_magnitude(model, pruning_schedule=schedule)
     pruned.compile(
-        optimizer=tf_keras.optimizers.Adam(order.learning_rate, clipnorm=1.0),
+        optimizer=tf_keras.optimizers.Adam(LEARNING_RATE, clipnorm=1.0),
         loss="sparse_categorical_crossentropy",
         weighted_metrics=[],
     )
@@ -42,23 +46,29 @@ def main(folder: Path) -> None:
         arrays["x"],
         arrays["label"],
         sample_weight=arrays["weight"],
-        batch_size=order.batch,
-        epochs=order.epochs,
+        batch_size=BATCH,
+        epochs=epochs,
         verbose=0,
-        callbacks=[prune.UpdatePruningStep()],
+        callbacks=[toolkit.UpdatePruningStep()],
     )
-    _write(prune.strip_pruning(pruned), order, folder)
+    stripped = toolkit.strip_pruning(pruned).layers
+    made = {
+        f"layer{n}_{part}": array
+        for n, (entry, layer) in enumerate(zip(layers, stripped, strict=True))
+        for part, array in zip(ARRAYS[entry["kind"]], layer.get_weights(), strict=True)
+    }
+    np.savez(Path(folder) / "out.npz", allow_pickle=False, **made)
 
 
-def _model(tf_keras: Any, order: TfmotOrder, arrays: dict[str, Any]) -> Any:
-    layers = [tf_keras.Input(arrays["x"].shape[1:]), *(_layer(tf_keras, e) for e in order.layers)]
-    model = tf_keras.Sequential(layers)
-    for n, (entry, layer) in enumerate(zip(order.layers, model.layers, strict=True)):
+def _model(tf_keras: Any, layers: Sequence[Entry], arrays: dict[str, Any]) -> Any:
+    made = [tf_keras.Input(arrays["x"].shape[1:]), *(_layer(tf_keras, e) for e in layers)]
+    model = tf_keras.Sequential(made)
+    for n, (entry, layer) in enumerate(zip(layers, model.layers, strict=True)):
         layer.set_weights([arrays[f"layer{n}_{part}"] for part in ARRAYS[entry["kind"]]])
     return model
 
 
-def _layer(tf_keras: Any, entry: dict[str, Any]) -> Any:
+def _layer(tf_keras: Any, entry: Entry) -> Any:
     kind, units, activation = entry["kind"], entry["units"], entry.get("activation", "linear")
     if kind == "lstm":
         return tf_keras.layers.LSTM(units, return_sequences=True)
@@ -68,16 +78,3 @@ def _layer(tf_keras: Any, entry: dict[str, Any]) -> Any:
         width = entry.get("width", 1)
         return tf_keras.layers.Conv1D(units, width, padding="causal", activation=activation)
     return tf_keras.layers.Dense(units, activation=activation)
-
-
-def _write(model: Any, order: TfmotOrder, folder: Path) -> None:
-    arrays = {
-        f"layer{n}_{part}": array
-        for n, (entry, layer) in enumerate(zip(order.layers, model.layers, strict=True))
-        for part, array in zip(ARRAYS[entry["kind"]], layer.get_weights(), strict=True)
-    }
-    np.savez(folder / "out.npz", allow_pickle=False, **arrays)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
