@@ -160,7 +160,7 @@ def test_light_learns_what_a_linear_model_cannot():
         z = 2.0 * made.rows.x[cut, 0] * made.rows.x[cut, 1]
         return np.array([softmax(row) for row in np.column_stack([-z, 0 * z, z])])
 
-    config = DistilConfig(units=(16, 8), epochs=12, learning_rate=1e-2)
+    config = DistilConfig(units=(16, 8), epochs=8, learning_rate=1e-2)
     found = {
         tier: distil(tier, made, LINEAR.scaler, READOUT, product_of_two_columns, config, quiet)
         for tier in ("LIGHT", "MICRO")

@@ -79,6 +79,14 @@ def test_the_stretch_with_most_of_the_scarcest_is_taken():
     assert found.counts["storm"] == 400
 
 
+def test_where_no_stretch_has_seen_everything_all_rows_are_taken():
+    n = 40_000
+    moves = np.where(np.arange(n) < 27_000, 1.0, np.array([0.0, -1.0])[np.arange(n) % 2])
+    made = task_of(RNG.standard_normal((n, 4)), moves, np.arange(n) >= 29_500)
+    found = calibration(made, slice(24_000, 30_000), at_most=1_000)
+    assert found.cut == slice(24_000, 30_000)
+
+
 def test_divergence_and_noise_are_what_a_hand_computes():
     p = np.array([[0.5, 0.5], [1.0, 0.0]])
     q = np.array([[0.25, 0.75], [0.5, 0.5]])

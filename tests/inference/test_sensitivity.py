@@ -5,7 +5,7 @@ import pytest
 from numpy_lstm import random_conv, random_dense, random_gru, random_lstm, softmax
 from stacks import stack_from, task_of
 
-from hft.errors import ConfigError, ModelError
+from hft.errors import DataError, ModelError
 from hft.inference.compress.sensitivity import sensitivity, sensitivity_of
 
 RNG = np.random.default_rng(8)
@@ -108,7 +108,7 @@ def test_any_backend_may_answer():
     windows = RNG.standard_normal((50, 2, 2, 4)).astype(np.float32)
     found = sensitivity(lambda w: 3.0 * w[:, -1, :1].astype(float), windows, 10.0, safety=1.0)
     assert found.measured == pytest.approx(3.0, rel=1e-4)
-    with pytest.raises(ConfigError, match="no rows"):
+    with pytest.raises(DataError, match="no rows"):
         sensitivity(lambda w: w[:, -1], windows[:0], 10.0)
 
 

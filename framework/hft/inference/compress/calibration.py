@@ -55,7 +55,8 @@ def calibration(
         task: labelled rows.
         cut: which of them; the calibration slice by default.
         cover: what there must be of each kind.
-        at_most: rows of the stretch; of several, the one whose scarcest kind has most.
+        at_most: rows of the stretch; of several, the one whose scarcest kind has most. If none
+            covers enough, all rows are taken.
 
     Raises:
         DataError: names each kind that is missing, how many rows of it there were and are wanted.
@@ -63,13 +64,13 @@ def calibration(
     cover = cover or Cover()
     cut = cut or task.parts.calibrate
     found = max((_count(task, part) for part in _stretches(cut, at_most)), key=_scarcest)
-    wanted = max(cover.least, int(np.ceil(cover.least_share * found.rows)))
-    missing = [f"{kind} ({count:,} rows)" for kind, count in found.counts.items() if count < wanted]
-    if missing:
+    if _missing(found, cover):
+        found = _count(task, cut)  # no stretch has seen everything: all of them have, or none
+    if missing := _missing(found, cover):
         raise DataError(
-            f"calibration rows do not cover {', '.join(missing)}: want {wanted:,} of each among "
-            f"{found.rows:,}; take data that rise, fall, stay flat, are calm and stormy, or a "
-            "longer calibration slice"
+            f"calibration rows do not cover {', '.join(missing)}: want {_wanted(found, cover):,} "
+            f"of each among {found.rows:,}; take data that rise, fall, stay flat, are calm and "
+            "stormy, or a longer calibration slice"
         )
     return found
 
@@ -84,6 +85,15 @@ def kinds_of(task: Task, cut: slice) -> dict[str, npt.NDArray[np.bool_]]:
 def _count(task: Task, cut: slice) -> Calibration:
     counts = {kind: int(at.sum()) for kind, at in kinds_of(task, cut).items()}
     return Calibration(cut, counts, int((task.weight[cut] > 0).sum()))
+
+
+def _wanted(found: Calibration, cover: Cover) -> int:
+    return max(cover.least, int(np.ceil(cover.least_share * found.rows)))
+
+
+def _missing(found: Calibration, cover: Cover) -> list[str]:
+    wanted = _wanted(found, cover)
+    return [f"{kind} ({count:,} rows)" for kind, count in found.counts.items() if count < wanted]
 
 
 def _scarcest(found: Calibration) -> int:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hft.errors import ConfigError, ModelError
+from hft.errors import DataError, ModelError
 from hft.inference.card import Scaler
 from hft.inference.compress.stack import Stack
 from hft.inference.dataset import Floats
@@ -51,6 +51,9 @@ class Sensitivity:
     """Proven; infinite where there is none."""
     how: str
     """How it was made, for people."""
+
+    def __str__(self) -> str:
+        return f"a probability moves by at most {self.value:.3g} a unit of input ({self.how})"
 
 
 def sensitivity_of(
@@ -116,10 +119,10 @@ def sensitivity(
         seed: of the corners.
 
     Raises:
-        ConfigError: no window.
+        DataError: no window.
     """
     if not len(windows):
-        raise ConfigError("no rows to measure sensitivity on")
+        raise DataError("no rows to measure sensitivity on")
     first, second = windows[:, 0], windows[:, 1]
     start = answer(first)
     rng = np.random.default_rng(seed)
@@ -138,6 +141,8 @@ def sensitivity(
         f"along gradients {max(seen[directions * len(STEPS) :]):.4g}, to the next row "
         f"{paired:.4g}; times {safety:g}"
     )
+    if value == bound:
+        how += f", or the {bound:.4g} that is proven"
     return Sensitivity(value, measured, bound, how)
 
 
@@ -198,7 +203,7 @@ def _windows(stack: Stack, task: Task, cut: slice, rows: int) -> npt.NDArray[np.
     behind = task.rows.since_fresh()[cut]
     ends = np.flatnonzero(behind >= length) + cut.start  # the next needs a row more behind it
     if not len(ends):
-        raise ConfigError(
+        raise DataError(
             f"no {length + 1} of {cut.stop - cut.start} rows are without a break: sensitivity "
             "needs a window and the next"
         )
