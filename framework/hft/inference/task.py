@@ -144,7 +144,8 @@ def choose_horizon(rows: Rows, parts: Split, config: TrainConfig, report: Report
         known = np.flatnonzero(weight) + parts.train.start
         scores[horizon_ns] = _linear_score(rows.x[known], moves[known], weight[weight > 0])
         report(f"horizon {horizon_ns / 1e6:6g} ms: linear correlation {scores[horizon_ns]:.3f}")
-    enough = 0.9 * max(scores.values())
+    best = max(scores.values())
+    enough = best - 0.1 * abs(best)  # the best may be below 0
     return next(horizon_ns for horizon_ns, score in scores.items() if score >= enough)
 
 
