@@ -98,8 +98,9 @@ class Network:
 def parts_of(
     formats: Sequence[str], window_rows: int, tier: TierName = "FULL", *, is_calibrated: bool
 ) -> list[Part]:
-    """Parts of native layers. Lesser tiers, and models without calibration rows, have no 8 bits
-    of activations.
+    """Parts of native layers.
+
+    Lesser tiers are made in float alone, and 8-bit activations want calibration rows.
     """
     found = []
     if "onnx" in formats:

@@ -94,7 +94,10 @@ def _activate(found: list[tuple[LayerEntry, dict[str, Array]]], kind: str, name:
     if entry.activation != "linear":
         raise NotNative(f"layer {name} comes after another activation")
     changed = LayerEntry(
-        kind=entry.kind, units=entry.units, width=entry.width, activation=kind  # type: ignore[arg-type]
+        kind=entry.kind,
+        units=entry.units,
+        width=entry.width,
+        activation=kind,  # type: ignore[arg-type]
     )
     found[-1] = (changed, arrays)
 
@@ -203,9 +206,9 @@ def _kind_of(shapes: Sequence[tuple[int, ...]], inputs: int) -> tuple[str, int]:
             columns = gates * units
             if (first[1], shapes[1][1], shapes[2]) == (columns, columns, bias):
                 return kind, 3
-    if len(shapes) >= 2 and len(first) in (2, 3) and first[-2:][0] == inputs:
-        if shapes[1] == (first[-1],):
-            return ("conv" if len(first) == 3 else "dense"), 2
+    fits = len(first) in (2, 3) and first[-2] == inputs
+    if fits and len(shapes) >= 2 and shapes[1] == (first[-1],):
+        return ("conv" if len(first) == 3 else "dense"), 2
     return "", 0
 
 

@@ -52,7 +52,10 @@ class _Chain:
         if last is None or last.kind not in ("dense", "conv") or last.activation != "linear":
             raise NotNative(f"node {_name(node)} does not follow a dense or convolution layer")
         self.entries[-1] = LayerEntry(
-            kind=last.kind, units=last.units, width=last.width, activation=kind  # type: ignore[arg-type]
+            kind=last.kind,
+            units=last.units,
+            width=last.width,
+            activation=kind,  # type: ignore[arg-type]
         )
 
 

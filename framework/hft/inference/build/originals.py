@@ -23,7 +23,9 @@ from hft.inference.build.native_layers import (
     of_arrays,
     of_keras,
 )
+from hft.inference.build.onnx_graph import write_onnx
 from hft.inference.build.onnx_layers import of_onnx
+from hft.inference.build.saved_model import save_window
 from hft.inference.build.tf_step import tensorflow
 from hft.inference.build.work import write_network
 
@@ -32,6 +34,7 @@ Answer = Callable[[Array], Array]
 """(n, rows, k) scaled -> (n, outputs) of the last row."""
 TRIED_ROWS = 24
 _TRIED = 8
+_AT_ONCE = 1024
 
 
 def read_original(file: str, network: str, window_rows: int) -> dict[str, Any]:
@@ -124,9 +127,77 @@ def open_original(path: Path) -> Original:
     return _keras(path) if path.suffix == ".keras" else _saved_model(path)
 
 
-def original_answers(file: str, windows: str, out: str) -> None:
-    """Answers of a model to (n, rows, k) scaled windows, .npy to .npy."""
-    np.save(out, open_original(Path(file)).answer(np.load(windows)))
+def original_on_rows(file: str, rows: str, window_rows: int, out: str) -> None:
+    """Answers of a model on (n, k) scaled consecutive rows, .npy to .npy, (n, outputs).
+
+    Rows with fewer than a window behind them get the first whole window's answer.
+    """
+    original, x = open_original(Path(file)), np.load(rows)
+    windows = np.lib.stride_tricks.sliding_window_view(x, window_rows, axis=0).swapaxes(1, 2)
+    starts = range(0, len(windows), _AT_ONCE)
+    made = [original.answer(np.ascontiguousarray(windows[i : i + _AT_ONCE])) for i in starts]
+    found = np.concatenate(made)
+    np.save(out, np.concatenate([np.repeat(found[:1], window_rows - 1, axis=0), found]))
+
+
+def export_original(original: str, file: str, backend: str, window_rows: int, inputs: int) -> None:
+    """Writes the window form of a model that has no native layers, inputs `x`, outputs `y`.
+
+    Raises:
+        ModelError: what its maker's exporter gives is invalid, or has no single input and output.
+    """
+    source, path = Path(original), Path(file)
+    if source.suffix == ".onnx":
+        _rename_onnx(source, path)
+    elif backend == "tensorflow":
+        _save_model(source, path, window_rows, inputs)
+    else:
+        tensorflow()
+        import keras
+
+        model = keras.models.load_model(source, compile=False)
+        draft = path.with_name("draft-" + path.name)
+        model.export(str(draft), format="onnx", verbose=False)
+        _rename_onnx(draft, path)
+        draft.unlink()
+
+
+def _save_model(source: Path, path: Path, window_rows: int, inputs: int) -> None:
+    tf = tensorflow()
+    if source.suffix == ".keras":
+        import keras
+
+        save_window(keras.models.load_model(source, compile=False), window_rows, inputs, path)
+        return
+    module = tf.Module()
+    module.loaded = tf.saved_model.load(str(source))
+    given = module.loaded.signatures["serving_default"]
+    (name,), (out,) = given.structured_input_signature[1], given.structured_outputs
+    spec = tf.TensorSpec((1, window_rows, inputs), tf.float32, name="x")
+    module.answer = tf.function(lambda x: {"y": given(**{name: x})[out]}, input_signature=[spec])
+    tf.saved_model.save(module, str(path), signatures={"serving_default": module.answer})
+
+
+def _rename_onnx(source: Path, path: Path) -> None:
+    """The same graph with inputs `x` and outputs `y`, checked."""
+    import onnx
+
+    model = onnx.load(source)
+    graph = model.graph
+    constants = {t.name for t in graph.initializer}
+    inputs = [i for i in graph.input if i.name not in constants]
+    if len(inputs) != 1 or len(graph.output) != 1:
+        raise ModelError(f"{source}: want one input and one output")
+    names = {inputs[0].name: "x", graph.output[0].name: "y"}
+    taken = {name for node in graph.node for name in (*node.input, *node.output)} - set(names)
+    if taken & {"x", "y"}:
+        raise ModelError(f"{source}: a value inside is called x or y, which inputs and outputs are")
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    inputs[0].name, graph.output[0].name = "x", "y"
+    onnx.checker.check_model(model, full_check=True)
+    write_onnx(model, path)
 
 
 def _keras(path: Path) -> Original:
@@ -137,7 +208,12 @@ def _keras(path: Path) -> Original:
     shape = _shape(path, getattr(model, "input_shape", None))
     one_row = len(shape) == 2
 
+    carries = any(getattr(layer, "stateful", False) for layer in model.layers)
+
     def answer(windows: Array) -> Array:
+        if not carries:
+            x = windows[:, -1] if one_row else windows
+            return _last(np.asarray(model.predict(x, batch_size=_AT_ONCE, verbose=0)))
         # A stateful model's batch is fixed, and it must forget between windows.
         found = []
         for window in windows:
@@ -148,7 +224,6 @@ def _keras(path: Path) -> Original:
             found.append(_last(np.asarray(model(given, training=False)))[0])
         return np.stack(found)
 
-    carries = any(getattr(layer, "stateful", False) for layer in model.layers)
     rows = 0 if one_row or carries else shape[1]
     if rows is None and len(model.output_shape) == 3:
         rows = 0  # gives a row for each: a streaming model in its training form
@@ -168,7 +243,9 @@ def _saved_model(path: Path) -> Original:
         )
     given = signature.structured_input_signature[1]
     if len(given) != 1 or len(signature.structured_outputs) != 1:
-        raise ModelError(f"{path}: serving_default takes {sorted(given)}; want one input and output")
+        raise ModelError(
+            f"{path}: serving_default takes {sorted(given)}; want one input and output"
+        )
     (name, spec), (out,) = next(iter(given.items())), signature.structured_outputs
     shape = _shape(path, tuple(spec.shape))
 
@@ -201,8 +278,7 @@ def _onnx(path: Path) -> Original:
     if len(inputs) != 1 or len(outputs) != 1:
         raise ModelError(
             f"{path}: takes {[i.name for i in inputs]} and gives {[o.name for o in outputs]}; want "
-            "one input (batch, rows, inputs) and one output: a step is built from the model it came "
-            "from"
+            "one input (batch, rows, inputs) and one output: a step is built from its own model"
         )
     dims = tuple(d if isinstance(d, int) else None for d in inputs[0].shape)
     shape = _shape(path, dims)

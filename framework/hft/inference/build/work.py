@@ -67,7 +67,7 @@ def export_native(
     elif backend == "litert":
         from hft.inference.build.litert_step import litert_step
 
-        path.write_bytes(litert_step(layers, weights, precision, np.load(rows)))
+        path.write_bytes(litert_step(layers, weights, precision, np.load(rows) if rows else None))
     elif form == "step":
         from hft.inference.build.saved_model import save_step
 

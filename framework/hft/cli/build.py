@@ -1,0 +1,137 @@
+"""`hft build MODEL`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+PATH = click.Path(path_type=Path)
+WIDE = 150
+SHARE = click.FloatRange(0, 1, max_open=True)
+
+
+@click.command()
+@click.argument("model", type=PATH)
+@click.option("--strategy", help="Whose features the model sees, and whose P&L is compared.")
+@click.option("--dataset", type=PATH, help="Folder of `hft dataset`: rows to judge on.")
+@click.option("--fold", type=click.IntRange(min=1), default=1, help="Of a data set with several.")
+@click.option("--store", metavar="DATA", help="Instead: a store, a file, or `synth`.")
+@click.option("--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE of the data.")
+@click.option("--from", "start", help="First time used of --store, ISO, UTC.")
+@click.option("--to", "end", help="Last time, excluded.")
+@click.option("--recipe", type=PATH, help="TOML; by default the one beside the strategy.")
+@click.option("--model", "of_strategy", help="Which model of a strategy with several.")
+@click.option("--card", type=PATH, help="model.toml with the facts of a model that has none.")
+@click.option(
+    "--window",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Rows the model sees, where its file takes any number.",
+)
+@click.option(
+    "--warm-up",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Rows until a streaming LSTM or GRU of another maker is warm.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(["fp32", "int8", "auto"]),
+    help="Of the native weights; auto: layers whose 8 bits cost too much stay in float.",
+)
+@click.option("--prune-units", type=SHARE, default=0.0, help="Share of hidden units taken out.")
+@click.option("--prune-weights", type=SHARE, default=0.0, help="Share of weights set to 0.")
+@click.option("--distil", is_flag=True, help="Also LIGHT and MICRO, which repeat the model.")
+@click.option(
+    "--formats", default="onnx,litert,saved_model", show_default=True, help="Parts to make."
+)
+@click.option("--budget", metavar="DURATION", help="What a row may cost at p99, warm: 5us.")
+@click.option("--calibration", type=PATH, help="Data set for 8 bits; default: the rows' own.")
+@click.option(
+    "--pnl",
+    default="5min",
+    show_default=True,
+    metavar="DURATION",
+    help="How much of the market P&L is compared on; 0: not at all.",
+)
+@click.option(
+    "--limit",
+    default="5min",
+    show_default=True,
+    metavar="DURATION",
+    help="For each export and each trial; what takes longer has failed.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=100),
+    default=2000,
+    show_default=True,
+    help="Rows of the test slice that outputs are compared on.",
+)
+@click.option("--strict", is_flag=True, help="End with 1 if any gate failed.")
+@click.option("-o", "--out", type=PATH, required=True, help="NAME.bundle to write.")
+@click.option("--overwrite", is_flag=True, help="Replace a bundle that exists.")
+def build(
+    model: Path,
+    strategy: str | None,
+    dataset: Path | None,
+    fold: int,
+    store: str | None,
+    symbols: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    recipe: Path | None,
+    of_strategy: str | None,
+    card: Path | None,
+    window: int,
+    warm_up: int,
+    precision: str | None,
+    prune_units: float,
+    prune_weights: float,
+    distil: bool,  # noqa: FBT001 - click passes flags so
+    formats: str,
+    budget: str | None,
+    calibration: Path | None,
+    pnl: str,
+    limit: str,
+    rows: int,
+    strict: bool,  # noqa: FBT001
+    out: Path,
+    overwrite: bool,  # noqa: FBT001
+) -> None:
+    """Make every form of MODEL, hold each against its gates, and write a bundle.
+
+    MODEL is a bundle of `hft train`, a .keras file, the folder of a SavedModel, or an .onnx file.
+    A form that fails a gate is told and recorded, and is not what runs by default.
+    """
+    from rich.console import Console
+
+    from hft.durations import parse_ns
+    from hft.inference.build.building import Options
+    from hft.inference.build.command import Wanted, formats_of, notes_of, run_build, table_of
+    from hft.inference.build.evidence import Asked
+    from hft.inference.build.smaller import Cuts
+
+    chosen = {"data.symbols": symbols, "data.start": start, "data.end": end}
+    settings = {key: value for key, value in chosen.items() if value}
+    asked = Asked(strategy, dataset, fold, store, settings, recipe, of_strategy, parse_ns(pnl))
+    options = Options(
+        formats_of(formats),
+        Cuts(prune_units, prune_weights, precision),  # type: ignore[arg-type]  # click chose it
+        distil,
+        parse_ns(budget) if budget else 0,
+        parse_ns(limit) / 1e9,
+        rows,
+    )
+    wanted = Wanted(model, out, asked, options, card, calibration, window, warm_up, overwrite)
+    found = run_build(wanted, lambda line: click.echo(line, err=True))
+    console = Console()
+    # A pipe has no width: figures are not to be cut for it.
+    (console if console.is_terminal else Console(width=WIDE)).print(table_of(found))
+    for note in notes_of(found):
+        click.echo(note)
+    click.echo(f"bundle: {out}")
+    if strict and not all(row.passed for row in found):
+        raise SystemExit(1)

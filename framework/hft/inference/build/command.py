@@ -1,0 +1,138 @@
+"""What `hft build` does: reads a model, finds its evidence, builds, and shows what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hft.errors import ConfigError
+from hft.inference.build.building import Options, Row, build_bundle, require_free
+from hft.inference.build.evidence import Asked, Evidence, Known, evidence_of, sizes_of
+from hft.inference.build.exports import FORMATS
+from hft.inference.build.subject import (
+    Subject,
+    is_bundle,
+    known_of,
+    of_bundle,
+    of_model,
+    read_model,
+)
+from hft.inference.bundle import read_card
+from hft.inference.task import Report
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+GATES = ("parity", "correlation", "kl", "argmax", "decisions", "latency", "pnl", "budget")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for on the command line."""
+
+    model: Path
+    out: Path
+    asked: Asked
+    options: Options
+    card: Path | None = None
+    calibration: Path | None = None
+    window_rows: int = 0
+    warm_up_rows: int = 100
+    overwrite: bool = False
+
+
+def formats_of(text: str) -> tuple[str, ...]:
+    """`onnx,litert`.
+
+    Raises:
+        ConfigError: none of that name.
+    """
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in FORMATS:
+            raise ConfigError(f"--formats has {name!r}; there are {', '.join(FORMATS)}")
+    return names
+
+
+def run_build(wanted: Wanted, report: Report) -> list[Row]:
+    """Builds what was asked for.
+
+    Raises:
+        HftError: it cannot be built; says what would be right.
+    """
+    require_free(wanted.out, overwrite=wanted.overwrite)
+    subject, evidence = _subject(wanted, report)
+    options = wanted.options
+    if wanted.calibration is not None:
+        asked = Asked(dataset=wanted.calibration)
+        found = evidence_of(asked, known_of(subject.card), report)
+        assert found is not None
+        options = replace(options, calibration=found.task)
+    if evidence is not None:
+        report(sizes_of(evidence.task))
+    return build_bundle(wanted.out, subject, evidence, options, report, overwrite=wanted.overwrite)
+
+
+def _subject(wanted: Wanted, report: Report) -> tuple[Subject, Evidence | None]:
+    if is_bundle(wanted.model):
+        if wanted.card is not None:
+            raise ConfigError(f"{wanted.model} is a bundle and has a card of its own: leave --card")
+        subject = of_bundle(wanted.model)
+        return subject, evidence_of(wanted.asked, known_of(subject.card), report)
+    template = None if wanted.card is None else read_card(wanted.card)
+    window = wanted.window_rows or (template.window_rows if template else 0)
+    report(f"reading {wanted.model}")
+    read = read_model(wanted.model, window, wanted.options.limit_s)
+    if read.why_not:
+        report(f"no native layers: {read.why_not}")
+    known = Known(window_rows=read.window_rows, warm_up_rows=wanted.warm_up_rows)
+    if template is not None:
+        known = known_of(template)
+    evidence = evidence_of(wanted.asked, known, report)
+    name = wanted.out.stem
+    return of_model(read, name, evidence, template, wanted.warm_up_rows), evidence
+
+
+def table_of(rows: Sequence[Row]) -> Table:
+    """Forms by gates."""
+    from rich.table import Table
+
+    shown = [g for g in GATES if any(gate.name == g for row in rows for gate in row.gates)]
+    table = Table(box=None, pad_edge=False)
+    for name in ("part", "bytes", "step us", *shown, "", "sha256"):
+        table.add_column(name, justify="right" if name in ("bytes", "step us", *shown) else "left")
+    for row in rows:
+        by_name = {gate.name: gate for gate in row.gates}
+        cells = [_figure(by_name[name]) if name in by_name else "" for name in shown]
+        step = f"{row.step_ns / 1e3:.2f}" if row.step_ns else ""
+        verdict = "ok" if row.passed else "[bold red]FAILED[/]"
+        size = f"{row.bytes:,}" if row.bytes else ""
+        table.add_row(row.name, size, step, *cells, verdict, row.sha256[:12])
+    return table
+
+
+def _figure(gate: object) -> str:
+    from hft.inference.card import Gate
+
+    assert isinstance(gate, Gate)
+    value = f"{gate.value:.3g}" if gate.name != "correlation" else f"{gate.value:.5f}"
+    return value if gate.passed else f"[red]{value}[/]"
+
+
+def notes_of(rows: Sequence[Row]) -> list[str]:
+    """What each gate that failed said, and what every P&L was."""
+    found = []
+    for row in rows:
+        for gate in row.gates:
+            if not gate.passed:
+                limit = (
+                    ""
+                    if gate.name in ("export", "run")
+                    else f" {gate.value:.4g}, limit {gate.limit:g}"
+                )
+                found.append(f"{row.name}: {gate.name}{limit}: {gate.note}".rstrip(": "))
+            elif gate.name == "pnl":
+                found.append(f"{row.name}: pnl: {gate.note}")
+    return found
