@@ -104,13 +104,18 @@ void Engine::on_status(Market& m) {
   m.ready = false;
   ++counters.gaps;
   for (Source& s : m.sources) {
-    s.state.reset();
     s.rows = 0;
+    if (s.network) s.network->reset();
+    if (!s.incoming) continue;
+    s.incoming->rows = 0;
+    s.incoming->network->reset();
   }
 }
 
 void Engine::on_packet(Market& m, Ts now) {
   enter(now);
+  if (m.swapping) [[unlikely]]
+    take_over(m, now);
   cause_market_ = &m;
   if (++counters.packets % kFeedSampleEvery == 0)
     feed_latency.push_back(m.book.ts_recv - m.book.ts_event);
@@ -184,10 +189,17 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   {
     const StageTimer timer(profile, stages.inference);
     if (clock != nullptr) signal.ts_start = clock->now();
-    s.network->step(s.state, s.features->row().data(), signal.outputs.data());
+    s.network->step(s.features->row().data(), signal.outputs.data());
   }
   if (clock != nullptr) signal.ts_end = clock->now();
   ++counters.inferences;
+  if (rests) stepped_.push_back(s.network.get());
+  if (s.incoming) [[unlikely]] {
+    unheard_.resize(s.incoming->network->outputs());
+    s.incoming->network->step(s.features->row().data(), unheard_.data());
+    ++s.incoming->rows;
+    if (rests) stepped_.push_back(s.incoming->network.get());
+  }
   if (++s.rows <= s.warm_up_rows) return;
   if (config_.placebo) {  // what it said of some other row of this stream
     if (s.shelf.size() < kShelf) {
@@ -201,6 +213,7 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   }
   signal.instrument = m.inst.id;
   signal.model = s.model;
+  signal.version = s.version;
   signal.ts_features = now;
   signal.ts_event = m.book.ts_event;
   signal.ts_recv = m.book.ts_recv;
@@ -208,10 +221,65 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   requests.push_back(std::move(signal));
 }
 
+void Engine::swap(Swap swap, Ts now) {
+  enter(now);
+  record(RecordKind::SWAP, now, 0, swap.number, 0, swap.model, swap.hash);
+  for (Market& m : markets_)
+    for (Source& s : m.sources) {
+      if (s.model != swap.model || !s.network) continue;
+      if (s.incoming) retire(std::move(s.incoming->network));
+      s.incoming = std::make_unique<Incoming>(Incoming{
+          std::move(swap.streams.at(m.inst.id)), swap.number, swap.hash, 0, swap.warm_up_rows});
+      m.swapping = true;
+    }
+}
+
+/// Before the packet's inference. Answers of the old one that are under way are published as they
+/// come; they carry its version.
+void Engine::take_over(Market& m, Ts now) {
+  m.swapping = false;
+  for (Source& s : m.sources) {
+    if (!s.incoming) continue;
+    Incoming& next = *s.incoming;
+    if (next.rows < next.warm_up_rows || next.rows == 0) {
+      m.swapping = true;
+      continue;
+    }
+    std::swap(s.network, next.network);
+    s.version = next.number;
+    s.rows = next.rows;
+    s.warm_up_rows = next.warm_up_rows;
+    record(RecordKind::SWAP, now, m.inst.id, next.number, 0, s.model, next.hash, 1);
+    take_overs.push_back({now, next.number, m.inst.id});
+    retire(std::move(next.network));
+    s.incoming.reset();
+  }
+}
+
+void Engine::retire(std::unique_ptr<ModelStream> old) {
+  if (!rests) return;
+  std::erase(stepped_, old.get());
+  retired_.push_back(std::move(old));  // to free its weights takes longer than to change over
+}
+
+void Engine::rest() noexcept {
+  for (ModelStream* stream : stepped_) stream->rest();
+  stepped_.clear();
+  retired_.clear();
+}
+
+void Engine::touch_models() const noexcept {
+  for (const Market& m : markets_)
+    for (const Source& s : m.sources) {
+      if (s.network) s.network->touch();
+      if (s.incoming) s.incoming->network->touch();
+    }
+}
+
 void Engine::on_signal(const Signal& s, Ts now) {
   enter(now);
   ++counters.signals;
-  record(RecordKind::SIGNAL, now, s.instrument, 0, 0, static_cast<Lots>(s.model),
+  record(RecordKind::SIGNAL, now, s.instrument, 0, 0, static_cast<Lots>(s.version) << 32 | s.model,
          digest(s.outputs.data(), s.outputs.size()), s.ts_features, s.ts_event);
   if (!market(s.instrument).book.live()) return;  // the book broke while the model was at work
   if (!(port_->wants & WANTS_SIGNAL)) return;

@@ -20,11 +20,12 @@
 #include "book.hpp"
 #include "features.hpp"
 #include "journal.hpp"
-#include "network.hpp"
+#include "model_stream.hpp"
 #include "order.hpp"
 #include "risk.hpp"
 #include "seen_book.hpp"
 #include "strategy_port.hpp"
+#include "swap.hpp"
 
 namespace hft {
 
@@ -62,9 +63,10 @@ struct Target {
 /// A features source and the model, if any, that reads it.
 struct Source {
   std::unique_ptr<FeatureSet> features;
-  std::shared_ptr<const Network> network;  ///< null: rows go to on_features alone
-  NetworkState state;
+  std::unique_ptr<ModelStream> network;  ///< null: rows go to on_features alone
+  std::unique_ptr<Incoming> incoming;    ///< runs beside `network`, to take its place
   std::uint32_t model = 0;
+  std::uint32_t version = 0;  ///< the swap that brought `network`; 0: it was there at the start
   std::int64_t rows = 0, warm_up_rows = 0;
   bool publish_rows = false;
   bool reactive = false;                  ///< its features are made of the book less what we took
@@ -85,6 +87,7 @@ struct Market {
   std::uint64_t order_generation = 0;
   BarBuilder bars;
   bool makes_bars = false, ready = false;
+  bool swapping = false;  ///< a source has one that is to take over
   bool gap_open = false,
        gap_untold = false;    ///< messages were lost, and on_gap has not heard of it
   std::vector<Event> prints;  ///< of the packet being applied
@@ -154,6 +157,9 @@ class Engine {
   Ts next_due() const noexcept;
   /// Fires the one timer, bar or clock that `next_due` announced.
   void on_due(Ts now);
+  /// From here on a bundle runs beside the old one, to take over when it is warm; a newer one takes
+  /// the place of one that is not yet.
+  void swap(Swap swap, Ts now);
   /// Tells handlers what became true since: readiness, gaps, refusals by the gate.
   void settle(Ts now);
   void stop(Ts now, std::int64_t why = 0) { record(RecordKind::STOP, now, 0, 0, 0, 0, why); }
@@ -162,6 +168,10 @@ class Engine {
   bool wind_down(InstrumentId inst, Ts now);
   /// A handler failed live: everything is cancelled and nothing new passes.
   void abandon(Ts now, std::int64_t why);
+  /// While idle, when all is sent: what models can do before their next row.
+  void rest() noexcept;
+  /// While idle for long: other work pushes weights out of the cache.
+  void touch_models() const noexcept;
   /// The clock before the next input.
   void wake(Ts now) noexcept { now_ = std::max(now_, now); }
 
@@ -172,6 +182,7 @@ class Engine {
   /// Live: every firing is an input with a stamp of its own. In replay a timer fires when it was
   /// asked to, so it is recorded only with the first thing it causes.
   bool journal_every_timer = false;
+  bool rests = false;    ///< live: the driver calls `rest` when it is idle
   bool handled = false;  ///< a handler ran since the driver last cleared this
 
   // ---- what a strategy does
@@ -205,6 +216,12 @@ class Engine {
   const Signal* signal() const noexcept { return signal_; }          ///< during on_signal
   const Source* row_source() const noexcept { return row_source_; }  ///< during on_features
   void sample(Ts ts);
+  struct TakeOver {
+    Ts ts;
+    std::uint32_t number;  ///< of the swap
+    InstrumentId instrument;
+  };
+  std::vector<TakeOver> take_overs;
   std::vector<SampleRow> samples;
   std::vector<Ns> feed_latency;  ///< of a thinned choice of packets
 
@@ -270,6 +287,8 @@ class Engine {
   void fire_sources(Market& m, Ts now, bool clock);
   static void settle_left(Market& m, Ts now);
   void infer(Market& m, Source& s, Ts now);
+  void take_over(Market& m, Ts now);
+  void retire(std::unique_ptr<ModelStream> old);
   bool place(Market& m, int side);
   void place_again(Order& o);
   Ticks clamp_passive(const Market& m, int side, Ticks price) const noexcept;
@@ -283,6 +302,9 @@ class Engine {
   RiskGate risk_;
   Orders orders_;
   std::vector<Order*> refused_;
+  std::vector<ModelStream*> stepped_;                  // since the last rest
+  std::vector<std::unique_ptr<ModelStream>> retired_;  // let go of in a rest
+  std::vector<float> unheard_;  // scratch: what one says that has not taken over
   std::vector<bool> held_;      // scratch of place(): levels where something rests or will rest ...
   std::vector<Ticks> missing_;  // ... and prices where nothing does
   std::vector<Parent> parents_{{}};  // 0: none

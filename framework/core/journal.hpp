@@ -21,7 +21,8 @@ enum class RecordKind : std::uint16_t {
   UPDATE,  ///< in: order, price, lots; a: kind|reason|fill_reason|bits (1: maker, 2: some is left),
            ///< b: money (of a fill: fee and impact), or lots ahead (a double) of an order accepted
            ///< or replaced, c: ts_venue
-  SIGNAL,  ///< in: lots: model, a: digest of the outputs, b: ts of the features, c: ts_event
+  SIGNAL,  ///< in: lots: version << 32 | model, a: digest of the outputs, b: ts of the features,
+           ///< c: ts_event
   TIMER,   ///< in: a: timer, b: 1: nobody was called
   CLOCK,   ///< in: a features clock fired; a: 1: a bar closed, price and lots are its own
   NEW,     ///< out: order, price, lots; a: side|tif, b: tag, c: parent
@@ -32,6 +33,8 @@ enum class RecordKind : std::uint16_t {
   STOP,       ///< in: a: reason
   END,        ///< live: the session closed its journal; a: records before this one
   WIND_DOWN,  ///< in, replay: the instrument's trading day ends: cancel, flatten, nothing new
+  SWAP,       ///< order: number of the swap, lots: model, a: word of the bundle's hash; in: b 0: it
+              ///< begins to run; out: b 1: it takes over, at its instrument
 };
 
 struct Record {

@@ -1,5 +1,7 @@
 #include "live_driver.hpp"
 
+#include <algorithm>
+
 namespace hft {
 
 namespace {
@@ -89,6 +91,7 @@ LiveDriver::LiveDriver(Engine& engine, LiveConfig config, SimVenueConfig venue)
   engine_->journal.open(config_.journal_path);
   engine_->journal.keep = false;
   engine_->journal_every_timer = true;
+  engine_->rests = true;
   engine_->clock = &clock_;
 }
 
@@ -135,6 +138,8 @@ void LiveDriver::trade(Ts until) {
       next_poll_ = now + kPollEvery;
       venue_.check();
       poll();
+      if (lend) lend(0);
+      if (!worked) engine_->touch_models();
       interrupted_ = asked_.load(std::memory_order_relaxed) > 0;
     }
     if (interrupted_ || now >= until) return;
@@ -143,8 +148,11 @@ void LiveDriver::trade(Ts until) {
 }
 
 void LiveDriver::idle(Ts now, Ts until) const {
-  if (config_.nap_ns > 0) {
-    nap(std::min({config_.nap_ns, engine_->next_due() - now, until - now}));
+  const Ns least = std::min({config_.nap_ns, engine_->next_due() - now, until - now});
+  if (lend) {
+    lend(least);
+  } else if (config_.nap_ns > 0) {
+    nap(least);
   } else {
     relax();
   }
@@ -166,7 +174,14 @@ bool LiveDriver::take_due() {
   engine_->settle(engine_->now());
   speak();
   send();
+  engine_->rest();
   return true;
+}
+
+void LiveDriver::swap(Swap swap) {
+  const Ts now = stamp();
+  engine_->wake(now);
+  engine_->swap(std::move(swap), now);
 }
 
 bool LiveDriver::take_answer() {
@@ -228,6 +243,7 @@ void LiveDriver::give_packet() {
   engine_->settle(engine_->now());
   speak();
   send();
+  engine_->rest();
 }
 
 /// Native models answered inside the engine; each result is an input of its own, stamped when it is
@@ -380,6 +396,17 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
       e.wake(r.ts);
       e.on_due(r.ts);
       break;
+    case RecordKind::SWAP: {
+      if (r.b != 0) return;  // an output
+      const auto asked = std::ranges::find(swaps, r.order, &Swap::number);
+      if (asked == swaps.end())
+        throw DataError("journal record " + std::to_string(at_) + " (SWAP) asks for bundle " +
+                        std::to_string(r.order) + ", which is not at hand");
+      e.wake(r.ts);
+      e.swap(std::move(*asked), r.ts);
+      swaps.erase(asked);
+      return;
+    }
     case RecordKind::STOP:
       if (r.a == kAbandoned) {
         calls.silence();  // what ended it need not have been a handler

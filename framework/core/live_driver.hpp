@@ -37,6 +37,9 @@ class LiveDriver {
 
   SessionCalls calls;
   std::function<void()> poll;  ///< called each millisecond when there is time
+  /// While something is prepared beside the session: called instead of a nap of at most so many ns,
+  /// and each millisecond with 0. Empty: nothing is.
+  std::function<void(Ns)> lend;
 
   /// Until `duration_ns` has passed or `ask_to_stop` was called. A handler that throws: all orders
   /// are cancelled, no new ones pass, and the exception goes on.
@@ -44,6 +47,9 @@ class LiveDriver {
   /// Once: winds down. Again: does not wait for the answers that are due. From `poll` or any
   /// thread.
   void ask_to_stop() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// From `poll`: another bundle is given to the engine.
+  void swap(Swap swap);
 
   const std::vector<FillRow>& fills() const noexcept { return fills_; }
   std::int64_t rows() const noexcept { return rows_; }
@@ -93,6 +99,7 @@ class VerifyDriver {
  public:
   explicit VerifyDriver(Engine& engine) : engine_(&engine) {}
   SessionCalls calls;
+  std::vector<Swap> swaps;  ///< all that the journal asks for
   /// `records` and the market rows they point to. Throws DataError where rows are not those
   /// journaled; a handler's exception goes on unless the journal says that it failed there too.
   void run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows);

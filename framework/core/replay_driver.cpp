@@ -71,6 +71,12 @@ void ReplayDriver::set_impact(InstrumentId inst, ImpactConfig impact) {
 
 void ReplayDriver::wind_down(InstrumentId inst, Ts ts) { wind_down_.at(inst).next = ts; }
 
+void ReplayDriver::swap_at(Ts ts, Swap swap) {
+  if (!swaps_.empty() && ts < swaps_.back().ts)
+    throw CoreError("swaps must be added in order of time");
+  swaps_.push_back({ts, std::move(swap)});
+}
+
 std::int64_t ReplayDriver::rows(InstrumentId inst) const noexcept {
   if (inst >= streams_.size()) return 0;
   return std::max(streams_[inst].venue.row(), streams_[inst].local.row());
@@ -190,6 +196,7 @@ ReplayDriver::Next ReplayDriver::next_input() const noexcept {
   }
   const Ts due = engine_->next_due();
   if (due < next.ts) next = {due, Input::DUE, 0};
+  if (!swaps_.empty() && swaps_.front().ts < next.ts) next = {swaps_.front().ts, Input::SWAP, 0};
   if (next_wind_down_ < next.ts) next = {next_wind_down_, Input::WIND_DOWN, 0};
   if (next_sample_ < next.ts) next = {next_sample_, Input::SAMPLE, 0};
   if (next.what == Input::NONE) {  // only rows that nobody listens to are left
@@ -227,6 +234,12 @@ void ReplayDriver::deliver(const Next& next) {
       handle(next.ts, [&] { engine_->on_due(engine_->now()); });
       if (!engine_->requests.empty()) server_.offer(engine_->requests, next.ts);
       break;
+    case Input::SWAP: {
+      SwapAt due = std::move(swaps_.front());
+      swaps_.pop_front();
+      handle(next.ts, [&] { engine_->swap(std::move(due.swap), engine_->now()); });
+      break;
+    }
     case Input::WIND_DOWN:
       end_trading(next.ts);
       break;

@@ -44,6 +44,8 @@ class ReplayDriver {
   void set_impact(InstrumentId inst, ImpactConfig impact);
   /// Before `run`: ends an instrument's trading at `ts`, by `Engine::wind_down` until it is flat.
   void wind_down(InstrumentId inst, Ts ts);
+  /// Before `run`, in order of time: another bundle is given to the engine at `ts`.
+  void swap_at(Ts ts, Swap swap);
 
   /// Called every few thousand steps with rows read so far and our clock; false ends the run early.
   std::function<bool(std::int64_t, Ts)> poll;
@@ -65,7 +67,7 @@ class ReplayDriver {
 
  private:
   /// What the engine hears next, in order of rank.
-  enum class Input : std::uint8_t { NONE, UPDATE, PACKET, SIGNAL, DUE, WIND_DOWN, SAMPLE };
+  enum class Input : std::uint8_t { NONE, UPDATE, PACKET, SIGNAL, DUE, SWAP, WIND_DOWN, SAMPLE };
   struct Next {
     Ts ts = kNever;
     Input what = Input::NONE;
@@ -120,6 +122,11 @@ class ReplayDriver {
     Ns wait = 0;
     Lots left = 0;
   };
+  struct SwapAt {
+    Ts ts;
+    Swap swap;
+  };
+  std::deque<SwapAt> swaps_;         // by time
   std::vector<WindDown> wind_down_;  // by instrument
   Ts next_wind_down_ = kNever;
   Ts books_at_ = kNoTime;     // last row that nobody listened to

@@ -26,8 +26,9 @@ enum Wants : std::uint32_t {
 struct Signal {
   InstrumentId instrument = 0;
   std::uint32_t model = 0;
-  Ts ts_features = kNoTime;  ///< our clock when the features row was made
-  Ts ts_event = kNoTime;     ///< venue's time of the packet behind it
+  std::uint32_t version = 0;  ///< the swap that brought the bundle; 0: it was there at the start
+  Ts ts_features = kNoTime;   ///< our clock when the features row was made
+  Ts ts_event = kNoTime;      ///< venue's time of the packet behind it
   Ts ts_recv = kNoTime;
   Ts ts_start = kNoTime, ts_end = kNoTime;  ///< of the model's service
   std::int64_t cause_row = -1;

@@ -581,6 +581,12 @@ class Signal:
     def tier(self) -> str: ...
 
     @property
+    def version(self) -> int:
+        """
+        Number of the swap that brought the bundle; 0: it was there at the start.
+        """
+
+    @property
     def model(self) -> str: ...
 
     @property
@@ -1200,6 +1206,11 @@ class Replay:
         From `ts` on the instrument's orders are cancelled and refused, its position sold.
         """
 
+    def swap_at(self, ts: int, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> None:
+        """
+        At `ts` another bundle begins to run beside the old one; in order of time.
+        """
+
     def profile(self) -> None:
         """Times each stage; costs a few clock reads an input."""
 
@@ -1213,7 +1224,10 @@ class Replay:
 
     def venue_position(self, instrument: int) -> int: ...
 
-    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, network: Network | None, model: int, warm_up_rows: int, publish_rows: bool, reactive: bool) -> None: ...
+    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, computes: object | None, model: int, warm_up_rows: int, publish_rows: bool, reactive: bool, window_rows: int = 0, version: int = 0) -> None:
+        """
+        `computes`: a Network (over `window_rows`), a backend, or None; after `set_model`.
+        """
 
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 
@@ -1337,7 +1351,19 @@ class LiveSim:
 
     def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, market: SimMarketConfig, entry_ns: int, response_ns: int, feed_ns: int, sample_ns: int, journal: str, rows: str, nap_ns: int = 0, feed_rows: int = 65536) -> None: ...
 
-    def run(self, strategy: object, duration_ns: int) -> None: ...
+    def run(self, strategy: object, duration_ns: int, watch: object | None = None) -> None:
+        """`watch` is called each millisecond when there is time."""
+
+    def lend(self, on: bool) -> None:
+        """
+        While on, another Python thread gets the interpreter whenever the session is idle.
+        """
+
+    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> None:
+        """From `watch`: another bundle begins to run beside the old one."""
+
+    def taken_over(self, number: int) -> dict:
+        """Instruments at which that swap has taken over, and when."""
 
     def ask_to_stop(self) -> None:
         """Once: winds down. Again: does not wait for the answers that are due."""
@@ -1347,7 +1373,10 @@ class LiveSim:
 
     def results(self) -> dict: ...
 
-    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, network: Network | None, model: int, warm_up_rows: int, publish_rows: bool, reactive: bool) -> None: ...
+    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, computes: object | None, model: int, warm_up_rows: int, publish_rows: bool, reactive: bool, window_rows: int = 0, version: int = 0) -> None:
+        """
+        `computes`: a Network (over `window_rows`), a backend, or None; after `set_model`.
+        """
 
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 
@@ -1368,13 +1397,19 @@ class Verify:
 
     def run(self, strategy: object, records: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
+    def add_swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> None:
+        """The bundle of a swap that the journal tells of."""
+
     @property
     def at(self) -> int:
         """The record being fed when it ended."""
 
     def results(self) -> dict: ...
 
-    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, network: Network | None, model: int, warm_up_rows: int, publish_rows: bool, reactive: bool) -> None: ...
+    def add_source(self, instrument: int, specs: Sequence[FeatureSpec], trigger: Trigger, computes: object | None, model: int, warm_up_rows: int, publish_rows: bool, reactive: bool, window_rows: int = 0, version: int = 0) -> None:
+        """
+        `computes`: a Network (over `window_rows`), a backend, or None; after `set_model`.
+        """
 
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 

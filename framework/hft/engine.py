@@ -20,11 +20,12 @@ from hft.analysis.run_data import InstrumentFacts, RunData
 from hft.config import ImpactConfig, Recipe, VenueConfig
 from hft.durations import parse_ns
 from hft.environment import environment
-from hft.errors import ConfigError, StrategyError
+from hft.errors import ConfigError, ModelError, StrategyError
 from hft.execution.depth import depth_notes
 from hft.execution.latency import Legs, core_legs, delayed
 from hft.feeds import Feed
 from hft.plan import Plan, instance_of, needs_of, prepare
+from hft.sources import add_sources
 from hft.types import InstrumentSpec
 
 if TYPE_CHECKING:
@@ -227,6 +228,7 @@ def replay_rows(
         kept: told every features row.
     """
     replay = _build(plan)
+    opened = add_sources(replay, plan)
     if kept is not None:
         replay.keep_rows()
     for number, ts in enumerate(ends or ()):
@@ -243,6 +245,8 @@ def replay_rows(
         if not replay.handler_failed:
             raise
         status, error = "failed", handler_error(e)
+    finally:
+        opened.close()
     wall_s = time.perf_counter() - began
     if kept is not None:
         kept(*replay.take_rows())
@@ -279,9 +283,11 @@ def _saved_state(path: Path) -> dict[str, Any]:
 
 
 def handler_error(error: BaseException) -> str:
-    """What a failing handler said, and where."""
+    """What a failing handler or model said, and where."""
     import traceback
 
+    if isinstance(error, ModelError):
+        return f"ModelError: {error}"
     lines = traceback.extract_tb(error.__traceback__)
     where = f" at {lines[-1].filename}:{lines[-1].lineno} in {lines[-1].name}" if lines else ""
     return f"StrategyError: {type(error).__name__}: {error}{where}"
@@ -342,7 +348,6 @@ def _build(plan: Plan) -> Any:
         impact = venue_of(recipe, feed.spec.venue).impact
         if impact.weights or impact.permanent:
             replay.set_impact(number, *core_impact(impact, feed))
-    add_sources(replay, plan)
     if recipe.engine.profile:
         replay.profile()
     return replay
@@ -402,40 +407,6 @@ def core_instruments(plan: Plan, venues: list[str]) -> list[Any]:
             )
         )
     return made
-
-
-def add_sources(core: Any, plan: Plan) -> None:
-    """Gives the core each instrument's features and models, and bars if the strategy wants them."""
-    for number, source in enumerate(plan.sources):
-        specs, trigger = source.features.to_core()
-        columns = {name: i for i, name in enumerate(source.features.names)}
-        outputs: dict[str, int] = {}
-        network, warm_up = None, 0
-        if source.bundle is not None:
-            outputs = {name: i for i, name in enumerate(source.bundle.outputs)}
-            network, warm_up = source.bundle.network(), source.bundle.card.warm_up_rows
-        core.set_model(number, source.name, "FULL", outputs, columns)
-        # Rows go to on_features from the strategy's own features, else from its model's.
-        publish = source.bundle is None or not any(s.bundle is None for s in plan.sources)
-        for instrument in range(len(plan.feeds)):
-            core.add_source(
-                instrument,
-                specs,
-                trigger,
-                network,
-                number,
-                warm_up,
-                publish and _overrides(plan, "on_features"),
-                source.features.reactive,
-            )
-    if plan.strategy.bars is not None:
-        core.make_bars(parse_ns(plan.strategy.bars))
-
-
-def _overrides(plan: Plan, handler: str) -> bool:
-    from hft.strategy import Strategy
-
-    return getattr(plan.strategy, handler) is not getattr(Strategy, handler)
 
 
 def engine_config(recipe: Recipe) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hft.config import LEGS, PROFILE
+from hft.sources import computed_by
 
 if TYPE_CHECKING:
     from hft.plan import Plan
@@ -42,6 +43,7 @@ def environment(plan: Plan) -> dict[str, Any]:
         if source.bundle is not None:
             # The card holds the hash of the weights.
             facts[f"bundle_{source.name}"] = file_hash(source.bundle.path / "model.toml")
+            facts[f"model_{source.name}"] = computed_by(source.config)
     for feed in plan.feeds:
         facts[f"data_{feed.spec.name}"] = feed.hash
     open_questions = {f.spec.name: list(f.cannot_tell) for f in plan.feeds if f.cannot_tell}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import NDArray
 
-from hft.config import Recipe, explain, load_recipe, set_key, set_value, to_recipe
+from hft.config import ModelConfig, Recipe, explain, load_recipe, set_key, set_value, to_recipe
 from hft.durations import parse_ns
 from hft.errors import ConfigError, HftError, StrategyError
 from hft.execution.latency import resolve
@@ -49,6 +49,9 @@ class SourcePlan:
     name: str
     features: Features
     bundle: Bundle | None
+    config: ModelConfig = dataclasses.field(default_factory=ModelConfig)
+    version: int = 0
+    """Number of the swap that brought the bundle; 0: the strategy or the recipe did."""
 
 
 def prepare(
@@ -98,7 +101,7 @@ def assemble(
 ) -> Plan:
     """A plan of a recipe that is complete; `home` is the file beside which bundles lie."""
     params = _params(cls, resolved)
-    sources = _sources(cls, home, params)
+    sources = _sources(cls, home, params, resolved)
     _refuse_blind(cls, sources, feeds)
     _refuse_footprint(resolved, feeds)
     return Plan(cls, file, resolved, feeds, params, sources)
@@ -163,6 +166,10 @@ def _absolute(tables: dict[str, Any]) -> None:
         if table.get(key) and Path(table[key]).exists():
             table[key] = str(Path(table[key]).resolve())
     latency = tables.get("latency", {})
+    models = [*tables.get("models", {}).values(), *tables.get("swaps", ())]
+    for model in models:
+        if model.get("bundle"):
+            model["bundle"] = str(Path(model["bundle"]).resolve())
     if Path(latency.get("profile", "")).is_file():  # else the name of one that is shipped
         latency["profile"] = str(Path(latency["profile"]).resolve())
 
@@ -197,25 +204,57 @@ def _params(cls: type[Strategy], recipe: Recipe) -> Any:
         raise ConfigError(f"params of {cls.__name__}: {why}") from error
 
 
-def _sources(cls: type[Strategy], file: Path | None, params: Any) -> list[SourcePlan]:
+def _sources(
+    cls: type[Strategy], file: Path | None, params: Any, recipe: Recipe
+) -> list[SourcePlan]:
     models = dict(cls.models)
     if cls.model is not None:
         models["model"] = cls.model
+    for name in recipe.models:
+        if name not in models:
+            there = f"there are {', '.join(models)}" if models else "it has none"
+            raise ConfigError(f"models.{name}: no such model of {cls.__name__}; {there}")
     sources = []
     for name, model in models.items():
-        from hft.features import Feature
-        from hft.inference.bundle import load_bundle
         from hft.inference.model import Model
 
         if not isinstance(model, Model):
             raise StrategyError(f"{name} of {cls.__name__} is {model!r}: want Model(...)")
-        own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
-        bundle = load_bundle(model.folder(file or Path.cwd() / "strategy.py"), own)
-        sources.append(SourcePlan(name, bundle.features, bundle))
+        config = recipe.models.get(name, ModelConfig())
+        _refuse_model(name, config)
+        place = Path(config.bundle) if config.bundle else model.folder(file or Path.cwd() / "x.py")
+        bundle = bundle_for(cls, place, config)
+        sources.append(SourcePlan(name, bundle.features, bundle, config))
     features = _own_features(cls, params)
     if features is not None:
         sources.append(SourcePlan("features", features, None))
     return sources
+
+
+def bundle_for(cls: type[Strategy], place: Path, config: ModelConfig) -> Bundle:
+    """A bundle with the own features of the strategy's file, and of the tier that is to run.
+
+    Raises:
+        ModelError: it is damaged, or has no such tier.
+    """
+    from hft.features import Feature
+    from hft.inference.bundle import load_bundle
+
+    own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
+    bundle = load_bundle(place, own)
+    bundle.layers(config.tier)
+    return bundle
+
+
+def _refuse_model(name: str, config: ModelConfig) -> None:
+    if bool(config.url) != (config.backend == "serving"):
+        want = "needs one" if config.backend == "serving" else "takes none"
+        raise ConfigError(f"models.{name}.url is {config.url!r}: backend {config.backend} {want}")
+    if config.backend == "native" and config.threads != 1:
+        raise ConfigError(
+            f"models.{name}.threads is {config.threads}: the native backend runs on the engine's "
+            "own thread, expected 1"
+        )
 
 
 def _own_features(cls: type[Strategy], params: Any) -> Features | None:

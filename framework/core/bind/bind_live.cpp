@@ -20,32 +20,40 @@ struct LiveSim {
   std::shared_ptr<Session> session;
   std::unique_ptr<LiveDriver> driver;
 
-  void run(nb::object strategy, Ns duration_ns) {
+  void run(nb::object strategy, Ns duration_ns, nb::object watch) {
     const Attached attached(*session, strategy);
     driver->calls = calls_of(*session);
-    driver->poll = [] {
+    driver->poll = [watch] {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!watch.is_none()) watch();
     };
+    const Forgetting forgetting{driver->poll};
     driver->run(duration_ns);
+  }
+
+  /// Another Python thread prepares something: it gets the interpreter whenever we are idle.
+  void lend(bool on) {  // NOLINT
+    if (!on) {
+      driver->lend = nullptr;
+      return;
+    }
+    driver->lend = [](Ns at_most) {
+      const nb::gil_scoped_release lent;
+      if (at_most > 0) nap(at_most);
+    };
   }
 };
 
 /// A live journal, fed back.
 struct Verify {
   std::shared_ptr<Session> session;
-  std::size_t at = 0;
+  std::unique_ptr<VerifyDriver> driver;
 
   void run(nb::object strategy, Bytes records, Bytes rows) {
     const Attached attached(*session, strategy);
-    VerifyDriver driver(*session->engine);
-    driver.calls = calls_of(*session);
-    struct Keep {
-      std::size_t& at;
-      const VerifyDriver& driver;
-      ~Keep() { at = driver.at(); }
-    } const keep{at, driver};
-    driver.run(reinterpret_cast<const Record*>(records.data()), records.size() / sizeof(Record),
-               reinterpret_cast<const Event*>(rows.data()), rows.size() / sizeof(Event));
+    driver->calls = calls_of(*session);
+    driver->run(reinterpret_cast<const Record*>(records.data()), records.size() / sizeof(Record),
+                reinterpret_cast<const Event*>(rows.data()), rows.size() / sizeof(Event));
   }
 };
 
@@ -70,7 +78,28 @@ void init_live(nb::module_& m) {
           "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a,
           "sample_ns"_a, "journal"_a, "rows"_a, "nap_ns"_a = Ns{0},
           "feed_rows"_a = std::size_t{1} << 16)
-      .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a)
+      .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a, "watch"_a = nb::none(),
+           "`watch` is called each millisecond when there is time.")
+      .def("lend", &LiveSim::lend, "on"_a,
+           "While on, another Python thread gets the interpreter whenever the session is idle.")
+      .def(
+          "swap",
+          [](LiveSim& l, std::uint32_t number, std::uint32_t model, nb::object computes,
+             std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash) {
+            l.driver->swap(
+                swap_of(*l.session, number, model, computes, window_rows, warm_up_rows, hash));
+          },
+          "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
+          "From `watch`: another bundle begins to run beside the old one.")
+      .def(
+          "taken_over",
+          [](const LiveSim& l, std::uint32_t number) {
+            nb::dict out;
+            for (const Engine::TakeOver& t : l.session->engine->take_overs)
+              if (t.number == number) out[nb::int_(t.instrument)] = t.ts;
+            return out;
+          },
+          "number"_a, "Instruments at which that swap has taken over, and when.")
       .def(
           "ask_to_stop", [](LiveSim& l) { l.driver->ask_to_stop(); },
           "Once: winds down. Again: does not wait for the answers that are due.")
@@ -95,11 +124,24 @@ void init_live(nb::module_& m) {
       .def(
           "__init__",
           [](Verify* self, std::vector<Instrument> instruments, const EngineConfig& engine) {
-            new (self) Verify{std::make_shared<Session>(std::move(instruments), engine)};
+            auto session = std::make_shared<Session>(std::move(instruments), engine);
+            auto driver = std::make_unique<VerifyDriver>(*session->engine);
+            new (self) Verify{std::move(session), std::move(driver)};
           },
           "instruments"_a, "engine"_a)
       .def("run", &Verify::run, "strategy"_a, "records"_a, "rows"_a)
-      .def_ro("at", &Verify::at, "The record being fed when it ended.")
+      .def(
+          "add_swap",
+          [](Verify& v, std::uint32_t number, std::uint32_t model, nb::object computes,
+             std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash) {
+            v.driver->swaps.push_back(
+                swap_of(*v.session, number, model, computes, window_rows, warm_up_rows, hash));
+          },
+          "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
+          "The bundle of a swap that the journal tells of.")
+      .def_prop_ro(
+          "at", [](const Verify& v) { return v.driver->at(); },
+          "The record being fed when it ended.")
       .def("results", [](Verify& v) { return results_of(*v.session->engine, {}); });
   bind_sources(verify);
 }

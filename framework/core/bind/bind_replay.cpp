@@ -69,6 +69,7 @@ class Replay {
       }
       return poll.is_none() || nb::cast<bool>(poll(rows, now));
     };
+    const Forgetting forgetting{driver->poll};
     driver->run();
   }
 
@@ -79,19 +80,20 @@ class Replay {
 }  // namespace
 
 void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-                std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-                std::int64_t warm_up_rows, bool publish_rows, bool reactive) {
+                std::optional<nb::object> computes, std::size_t window_rows, std::uint32_t model,
+                std::int64_t warm_up_rows, bool publish_rows, bool reactive,
+                std::uint32_t version) {
   Source source;
   source.features = std::make_unique<FeatureSet>(std::move(specs), trigger);
-  if (network) {
-    source.network = *network;
+  if (computes) {
+    source.network = stream_of(s, *computes, window_rows, model, inst);
     if (source.network->inputs() != source.features->size())
       raise_error("ModelError", "the model wants " + std::to_string(source.network->inputs()) +
                                     " features, its source has " +
                                     std::to_string(source.features->size()));
-    source.state = source.network->state();
   }
   source.model = model;
+  source.version = version;
   source.warm_up_rows = warm_up_rows;
   source.publish_rows = publish_rows;
   source.reactive = reactive;
@@ -152,6 +154,10 @@ nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
     counters["l3_overfills"] = faults.overfill;
   }
   out["counters"] = counters;
+  nb::list taken_over;
+  for (const Engine::TakeOver& t : engine.take_overs)
+    taken_over.append(nb::make_tuple(t.number, t.instrument, t.ts));
+  out["taken_over"] = taken_over;
   return out;
 }
 
@@ -247,6 +253,15 @@ void init_replay(nb::module_& m) {
           "wind_down", [](Replay& r, InstrumentId i, Ts ts) { r.driver->wind_down(i, ts); },
           "instrument"_a, "ts"_a,
           "From `ts` on the instrument's orders are cancelled and refused, its position sold.")
+      .def(
+          "swap_at",
+          [](Replay& r, Ts ts, std::uint32_t number, std::uint32_t model, nb::object computes,
+             std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash) {
+            r.driver->swap_at(
+                ts, swap_of(*r.session, number, model, computes, window_rows, warm_up_rows, hash));
+          },
+          "ts"_a, "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
+          "At `ts` another bundle begins to run beside the old one; in order of time.")
       .def(
           "profile", [](Replay& r) { r.session->engine->profile = true; },
           "Times each stage; costs a few clock reads an input.")

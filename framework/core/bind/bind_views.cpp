@@ -299,6 +299,9 @@ void init_views(nb::module_& m) {
           "age_ns", [](const SignalView& v) { return live(v).now - v.signal.ts_recv; },
           "Since the packet behind its features reached us.")
       .def_prop_ro("tier", [](const SignalView& v) { return live(v).tier; })
+      .def_prop_ro(
+          "version", [](const SignalView& v) { return live(v).signal.version; },
+          "Number of the swap that brought the bundle; 0: it was there at the start.")
       .def_prop_ro("model", [](const SignalView& v) { return live(v).model; })
       .def_prop_ro("names", [](const SignalView& v) { return nb::list(v.names); })
       .def_prop_ro(

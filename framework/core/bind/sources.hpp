@@ -8,19 +8,27 @@
 #include <nanobind/stl/vector.h>
 
 #include "../thinned.hpp"
+#include "model_streams.hpp"
 #include "session.hpp"
 #include "words.hpp"
 
 namespace hft {
 
 void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-                std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-                std::int64_t warm_up_rows, bool publish_rows, bool reactive);
+                std::optional<nb::object> computes, std::size_t window_rows, std::uint32_t model,
+                std::int64_t warm_up_rows, bool publish_rows, bool reactive, std::uint32_t version);
 void set_model(Session& s, std::uint32_t model, const std::string& name, const std::string& tier,
                nb::dict outputs, nb::dict columns);
 nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills);
 /// Adds what a model's rows waited for, and how long it worked.
 void add_model_times(nb::dict out, const ThinnedNs& waits, const ThinnedNs& services);
+
+/// A callback that holds the run it is a part of would keep it for ever.
+template <class Call>
+struct Forgetting {
+  std::function<Call>& call;
+  ~Forgetting() { call = nullptr; }
+};
 
 template <class Run>
 void bind_sources(nb::class_<Run>& c) {
@@ -28,13 +36,14 @@ void bind_sources(nb::class_<Run>& c) {
   c.def(
        "add_source",
        [](Run& run, InstrumentId inst, std::vector<FeatureSpec> specs, Trigger trigger,
-          std::optional<std::shared_ptr<Network>> network, std::uint32_t model,
-          std::int64_t warm_up_rows, bool publish_rows, bool reactive) {
-         add_source(*run.session, inst, std::move(specs), trigger, std::move(network), model,
-                    warm_up_rows, publish_rows, reactive);
+          std::optional<nb::object> computes, std::uint32_t model, std::int64_t warm_up_rows,
+          bool publish_rows, bool reactive, std::size_t window_rows, std::uint32_t version) {
+         add_source(*run.session, inst, std::move(specs), trigger, std::move(computes), window_rows,
+                    model, warm_up_rows, publish_rows, reactive, version);
        },
-       "instrument"_a, "specs"_a, "trigger"_a, "network"_a, "model"_a, "warm_up_rows"_a,
-       "publish_rows"_a, "reactive"_a)
+       "instrument"_a, "specs"_a, "trigger"_a, "computes"_a.none(), "model"_a, "warm_up_rows"_a,
+       "publish_rows"_a, "reactive"_a, "window_rows"_a = std::size_t{0}, "version"_a = 0u,
+       "`computes`: a Network (over `window_rows`), a backend, or None; after `set_model`.")
       .def(
           "set_model",
           [](Run& run, std::uint32_t model, const std::string& name, const std::string& tier,

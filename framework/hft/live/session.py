@@ -27,6 +27,7 @@ from hft.environment import environment
 from hft.errors import ConfigError, CoreError, DataError
 from hft.plan import Plan
 from hft.run_folder import MARKET_FILE
+from hft.sources import add_sources
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         str(folder / MARKET_FILE),
         nap_ns,
     )
-    engine.add_sources(live, plan)
+    opened = add_sources(live, plan)
     strategy = engine.new_strategy(plan)
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
@@ -86,6 +87,8 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         status, error = "interrupted", "a handler that did not return was cut short"
     except (Exception, SystemExit) as e:
         status, error = "failed", engine.handler_error(e)
+    finally:
+        opened.close()
     results = live.results()
     if results["interrupted"] and status == "complete":
         status = "interrupted"

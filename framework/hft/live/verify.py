@@ -18,6 +18,7 @@ from hft.config import load_recipe
 from hft.errors import ConfigError, DataError, StrategyError
 from hft.journal import JOURNAL, RecordKind, checksums, kind_name
 from hft.plan import prepare
+from hft.sources import add_sources
 
 if TYPE_CHECKING:
     from hft.plan import Plan
@@ -142,8 +143,10 @@ def changes(facts: dict[str, Any], plan: Plan, live: bool) -> list[str]:  # noqa
                 f"{_INPUTS[key.partition('_')[0]]} is not what the run used: "
                 f"{key} was {was}, is {now.get(key)}"
             )
-    watched = ("hft", "python", "isa", "machine")
-    return [f"{k} was {facts.get(k)}, is {now[k]}" for k in watched if facts.get(k) != now[k]]
+    watched = ("hft", "python", "isa", "machine", *(k for k in facts if k.startswith("model_")))
+    return [
+        f"{k} was {facts.get(k)}, is {now.get(k)}" for k in watched if facts.get(k) != now.get(k)
+    ]
 
 
 def whole_records(journal: NDArray[Any], live: bool) -> NDArray[Any]:  # noqa: FBT001
@@ -188,7 +191,7 @@ def _feed_back(
     rows = run_folder.read_market(folder)
     venues = sorted({f.spec.venue for f in plan.feeds})
     verify = _core.Verify(engine.core_instruments(plan, venues), engine.engine_config(plan.recipe))
-    engine.add_sources(verify, plan)
+    opened = add_sources(verify, plan)
     if kept is not None:
         verify.keep_rows()
     strategy = engine.new_strategy(plan)
@@ -203,6 +206,8 @@ def _feed_back(
                 f"fed record {verify.at} of {len(journal)} again, it fails: "
                 f"{engine.handler_error(error)}"
             ) from error
+    finally:
+        opened.close()
     if kept is not None:
         kept(*verify.take_rows())
     return _made(verify)

@@ -1,0 +1,88 @@
+#include "model_streams.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <algorithm>
+
+namespace hft {
+
+namespace {
+
+/// A backend's `step(state, row, out)` over arrays made once. What it raises becomes a ModelError
+/// that names model and instrument, and ends the run as a handler's failure does.
+class ForeignStream final : public ModelStream {
+ public:
+  ForeignStream(Session& s, nb::handle backend, std::uint32_t model, InstrumentId inst)
+      : session_(&s),
+        model_(model),
+        instrument_(inst),
+        inputs_(s.row_names[model].size()),
+        outputs_(s.models[model].outputs.size()),
+        backend_(nb::borrow(backend)),
+        step_(backend.attr("step")),
+        reset_(backend.attr("reset")),
+        state_(backend.attr("state")()) {
+    const nb::object zeros = nb::module_::import_("numpy").attr("zeros");
+    row_ = zeros(inputs_, "float64");
+    out_ = zeros(outputs_, "float32");
+    row_at_ =
+        nb::cast<nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(row_).data();
+    out_at_ = nb::cast<nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(out_).data();
+  }
+
+  std::size_t inputs() const noexcept override { return inputs_; }
+  std::size_t outputs() const noexcept override { return outputs_; }
+
+  void step(const double* features, float* out) override {
+    std::copy_n(features, inputs_, row_at_);
+    PyObject* const arguments[] = {state_.ptr(), row_.ptr(), out_.ptr()};
+    finish(PyObject_Vectorcall(step_.ptr(), arguments, 3, nullptr));
+    std::copy_n(out_at_, outputs_, out);
+  }
+  void reset() override { finish(PyObject_CallOneArg(reset_.ptr(), state_.ptr())); }
+
+ private:
+  void finish(PyObject* result) {
+    if (result != nullptr) {
+      Py_DECREF(result);
+      return;
+    }
+    session_->handler_failed = true;
+    nb::python_error error;
+    if (!error.matches(PyExc_Exception)) throw error;  // Ctrl-C
+    const nb::object type = nb::module_::import_("hft.errors").attr("ModelError");
+    nb::raise_from(error, type, "model '%s' of %s: %s: %s", session_->models[model_].name.c_str(),
+                   session_->engine->market(instrument_).inst.name().c_str(),
+                   nb::str(error.type().attr("__name__")).c_str(), nb::str(error.value()).c_str());
+  }
+
+  Session* session_;
+  std::uint32_t model_;
+  InstrumentId instrument_;
+  std::size_t inputs_, outputs_;
+  nb::object backend_, step_, reset_, state_, row_, out_;
+  double* row_at_;
+  float* out_at_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::size_t window_rows,
+                                       std::uint32_t model, InstrumentId inst) {
+  if (!nb::isinstance<Network>(computes))
+    return std::make_unique<ForeignStream>(s, computes, model, inst);
+  const auto network = nb::cast<std::shared_ptr<Network>>(computes);
+  if (window_rows > 0) return std::make_unique<WindowedNetwork>(network, window_rows);
+  return std::make_unique<RunningNetwork>(network);
+}
+
+Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle computes,
+             std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash) {
+  Swap swap{number, model, hash, warm_up_rows, {}};
+  for (const Market& m : s.engine->markets())
+    swap.streams.push_back(stream_of(s, computes, window_rows, model, m.inst.id));
+  return swap;
+}
+
+}  // namespace hft

@@ -1,0 +1,61 @@
+/// A model's memory of one stream of rows (instrument, model), whatever computes it: the native
+/// network row by row or over a window, or another library behind the binding.
+///
+/// The engine's own are here. `rest` is the work of the next step that can be done beforehand; it
+/// never changes a result, so a driver that has no idle moments need not call it.
+#pragma once
+#include <memory>
+#include <utility>
+
+#include "network.hpp"
+#include "window.hpp"
+
+namespace hft {
+
+class ModelStream {
+ public:
+  virtual ~ModelStream() = default;
+  virtual std::size_t inputs() const noexcept = 0;
+  virtual std::size_t outputs() const noexcept = 0;
+  /// One row of features to `outputs()` numbers. Another library may throw.
+  virtual void step(const double* features, float* out) = 0;
+  virtual void rest() noexcept {}         ///< while idle, after a step
+  virtual void touch() const noexcept {}  ///< while idle: keeps the weights in cache
+  virtual void reset() = 0;               ///< after a gap
+};
+
+/// A network whose memory goes on from row to row.
+class RunningNetwork final : public ModelStream {
+ public:
+  explicit RunningNetwork(std::shared_ptr<const Network> network)
+      : network_(std::move(network)), state_(network_->state()) {}
+  std::size_t inputs() const noexcept override { return network_->inputs(); }
+  std::size_t outputs() const noexcept override { return network_->outputs(); }
+  void step(const double* features, float* out) override { network_->step(state_, features, out); }
+  void rest() noexcept override { network_->arm(state_); }
+  void touch() const noexcept override { network_->touch(); }
+  void reset() override { state_.reset(); }
+
+ private:
+  std::shared_ptr<const Network> network_;
+  NetworkState state_;
+};
+
+/// A network over exactly the last rows.
+class WindowedNetwork final : public ModelStream {
+ public:
+  WindowedNetwork(std::shared_ptr<const Network> network, std::size_t rows)
+      : network_(network), state_(std::move(network), rows) {}
+  std::size_t inputs() const noexcept override { return network_->inputs(); }
+  std::size_t outputs() const noexcept override { return network_->outputs(); }
+  void step(const double* features, float* out) override { state_.step(features, out); }
+  void rest() noexcept override { state_.settle(); }
+  void touch() const noexcept override { network_->touch(); }
+  void reset() override { state_.reset(); }
+
+ private:
+  std::shared_ptr<const Network> network_;
+  WindowState state_;
+};
+
+}  // namespace hft

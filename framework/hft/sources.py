@@ -1,0 +1,113 @@
+"""What a run's models are computed by, and how the core is given features and models."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack, suppress
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from hft.durations import parse_ns
+
+if TYPE_CHECKING:
+    from hft.config import ModelConfig
+    from hft.inference.bundle import Bundle
+    from hft.plan import Plan
+
+_LIBRARIES = {
+    "onnx": ("onnxruntime", "onnxruntime-gpu"),
+    "litert": ("ai-edge-litert",),
+    "tensorflow": ("tensorflow", "tensorflow-cpu"),
+}
+"""Distributions that give a backend's library."""
+
+
+def add_sources(core: Any, plan: Plan) -> ExitStack:
+    """Gives the core each instrument's features and models, and bars if the strategy wants them.
+
+    Returns:
+        What closes the backends that were opened, after the run.
+    """
+    opened = ExitStack()
+    for number, source in enumerate(plan.sources):
+        specs, trigger = source.features.to_core()
+        columns = {name: i for i, name in enumerate(source.features.names)}
+        outputs: dict[str, int] = {}
+        computes, warm_up, window = None, 0, 0
+        if source.bundle is not None:
+            outputs = {name: i for i, name in enumerate(source.bundle.outputs)}
+            computes = open_model(source.bundle, source.config, opened)
+            warm_up, window = rows_of(source.bundle, source.config)
+        core.set_model(number, source.name, source.config.tier, outputs, columns)
+        # Rows go to on_features from the strategy's own features, else from its model's.
+        publish = source.bundle is None or not any(s.bundle is None for s in plan.sources)
+        for instrument in range(len(plan.feeds)):
+            core.add_source(
+                instrument,
+                specs,
+                trigger,
+                computes,
+                number,
+                warm_up,
+                publish and _overrides(plan, "on_features"),
+                source.features.reactive,
+                window,
+                source.version,
+            )
+    if plan.strategy.bars is not None:
+        core.make_bars(parse_ns(plan.strategy.bars))
+    return opened
+
+
+def _overrides(plan: Plan, handler: str) -> bool:
+    from hft.strategy import Strategy
+
+    return getattr(plan.strategy, handler) is not getattr(Strategy, handler)
+
+
+def open_model(bundle: Bundle, config: ModelConfig, opened: ExitStack) -> Any:
+    """What steps a bundle: its native network, or a backend, which `opened` closes.
+
+    Raises:
+        ModelError: the bundle has no such tier, precision or part, or the library refuses it.
+    """
+    if config.backend == "native":
+        return bundle.network(tier=config.tier, precision=config.precision)
+    from hft.inference.backends import open_backend
+
+    backend = open_backend(
+        bundle,
+        config.backend,
+        tier=config.tier,
+        precision=config.precision,
+        threads=config.threads,
+        url=config.url,
+    )
+    opened.callback(backend.close)
+    return backend
+
+
+def rows_of(bundle: Bundle, config: ModelConfig) -> tuple[int, int]:
+    """Rows until a model is warm, and rows that it sees; 0: its memory goes on for ever.
+
+    A window that is not full is another model than the one that was trained.
+    """
+    layers, window = bundle.layers(config.tier), bundle.card.window_rows
+    if layers and all(layer.kind == "dense" for layer in layers):
+        window = 0  # nothing in it remembers a row
+    return max(bundle.warm_up_rows(config.tier), window - 1), window
+
+
+def computed_by(config: ModelConfig) -> str:
+    """Backend, its library's version, tier and precision, to compare two runs by."""
+    words: list[str] = [config.backend, config.tier, config.precision]
+    for name in _LIBRARIES.get(config.backend, ()):
+        with suppress(metadata.PackageNotFoundError):
+            words.append(f"{name} {metadata.version(name)}")
+    return " ".join(word for word in words if word)
+
+
+def hash_word(bundle: Bundle) -> int:
+    """The first 8 bytes of the bundle's hash, as a journal record holds them."""
+    digest = hashlib.sha256((bundle.path / "model.toml").read_bytes()).digest()
+    return int.from_bytes(digest[:8], "little", signed=True)
