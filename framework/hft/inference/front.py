@@ -96,8 +96,14 @@ def _panel(
     axes.plot([x[n] for n in front], [y[n] for n in front], "o-", color="C0", label="front")
     for n, candidate in enumerate(candidates):
         if y[n] is not None:
+            left = x[n] > (min(x) + max(x)) / 2
             axes.annotate(
-                candidate.name, (x[n], y[n]), (4, 4), textcoords="offset points", fontsize=7
+                candidate.name,
+                (x[n], y[n]),
+                (-5 if left else 5, 4),
+                textcoords="offset points",
+                fontsize=7,
+                ha="right" if left else "left",
             )
     axes.margins(0.15)
     axes.set_xlabel("latency of a row by the table [ns]")

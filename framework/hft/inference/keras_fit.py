@@ -52,7 +52,7 @@ def fit(
     """
     spec = checked_spec(config, table)
     keras = keras_seeded(config.seed)
-    learner = _learner(keras, task, spec, config, table)
+    learner = learner_of(keras, task, spec, config, table)
     cut, best, since = task.parts.calibrate, None, 0
     for epoch in range(config.epochs):
         trained = learner.epoch(epoch, tell)
@@ -115,9 +115,14 @@ def class_weights(config: TrainConfig, task: Task) -> Floats:
     return found
 
 
-def _learner(
-    keras: Any, task: Task, spec: ModelSpec, config: TrainConfig, table: LatencyTable | None
+def learner_of(
+    keras: Any, task: Task, spec: ModelSpec, config: TrainConfig, table: LatencyTable | None = None
 ) -> Learner:
+    """An untrained model with the batches it will see.
+
+    Raises:
+        HftError: too few rows for lanes or windows.
+    """
     cut = task.parts.train
     source: _Windows | _Carried
     if config.window_rows:

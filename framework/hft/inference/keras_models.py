@@ -50,13 +50,18 @@ def whole_model(keras: Any, spec: ModelSpec, inputs: int, outputs: int, window_r
     """
     if spec.transformer is not None:
         return _transformer(keras, spec.transformer, inputs, outputs, window_rows)
-    made = [keras.Input((window_rows or None, inputs))]
+    # Every name is given: those that Keras makes up count what the process made before.
+    made = [keras.Input((window_rows or None, inputs), name="x")]
     for n, entry in enumerate(spec.entries(outputs), 1):
         made.append(_layer(keras, entry, f"layer{n}_{entry.kind}", padding="causal"))
     if window_rows:
-        made.insert(-1, keras.layers.Cropping1D((window_rows - 1, 0)))
-        made.insert(-1, keras.layers.Flatten())
-    return keras.Sequential(made)
+        made[-1:-1] = _last_row(keras, window_rows)
+    return keras.Sequential(made, name="model")
+
+
+def _last_row(keras: Any, rows: int) -> list[Any]:
+    layers = keras.layers
+    return [layers.Cropping1D((rows - 1, 0), name="last"), layers.Flatten(name="flat")]
 
 
 def carried_model(keras: Any, spec: ModelSpec, inputs: int, outputs: int, rows: int) -> Any:
@@ -102,17 +107,20 @@ def _layer(keras: Any, entry: LayerEntry, name: str | None, **options: Any) -> A
 def _transformer(keras: Any, t: Transformer, inputs: int, outputs: int, rows: int) -> Any:
     """Pre-norm encoder; one bias a row of the window tells attention where it is."""
     layers = keras.layers
-    x = keras.Input((rows, inputs))
-    y = layers.EinsumDense("btk,kd->btd", output_shape=(rows, t.d), bias_axes="td")(x)
-    for _ in range(t.layers):
-        z = layers.LayerNormalization()(y)
-        y = layers.Add()([y, layers.MultiHeadAttention(t.heads, t.d // t.heads)(z, z)])
-        z = layers.LayerNormalization()(y)
-        z = layers.Dense(t.d)(layers.Dense(2 * t.d, activation="relu")(z))
-        y = layers.Add()([y, z])
-    last = layers.Flatten()(layers.Cropping1D((rows - 1, 0))(y))
-    last = layers.LayerNormalization()(last)
-    return keras.Model(x, layers.Dense(outputs, activation="softmax")(last))
+    x = keras.Input((rows, inputs), name="x")
+    y = layers.EinsumDense(
+        "btk,kd->btd", output_shape=(rows, t.d), bias_axes="td", name="embedding"
+    )(x)
+    for n in range(1, t.layers + 1):
+        z = layers.LayerNormalization(name=f"norm{n}a")(y)
+        z = layers.MultiHeadAttention(t.heads, t.d // t.heads, name=f"attention{n}")(z, z)
+        y = layers.Add(name=f"add{n}a")([y, z])
+        z = layers.LayerNormalization(name=f"norm{n}b")(y)
+        z = layers.Dense(2 * t.d, activation="relu", name=f"wide{n}")(z)
+        y = layers.Add(name=f"add{n}b")([y, layers.Dense(t.d, name=f"narrow{n}")(z)])
+    for layer in (*_last_row(keras, rows), layers.LayerNormalization(name="norm")):
+        y = layer(y)
+    return keras.Model(x, layers.Dense(outputs, activation="softmax", name="head")(y), name="model")
 
 
 def weights_of(entries: tuple[LayerEntry, ...], arrays: Arrays) -> Weights:

@@ -231,12 +231,14 @@ def load_table(path: Path) -> LatencyTable:
     if table.version != VERSION:
         raise DataError(f"{path} has version {table.version}; this release reads {VERSION}")
     for kind, grid in table.kinds.items():
-        ns = np.array(grid.ns)
-        whole = ns.shape == (len(grid.depths), len(grid.widths)) and ns.size > 0
-        rising = all(list(v) == sorted(set(v)) and v[0] > 0 for v in (grid.widths, grid.depths))
-        if not (whole and rising and np.isfinite(ns).all() and (ns > 0).all()):
+        lengths = {len(row) for row in grid.ns}
+        whole = len(grid.ns) == len(grid.depths) > 0 and lengths == {len(grid.widths)} != {0}
+        rising = all(
+            list(v) == sorted(set(v)) and min(v, default=0) > 0 for v in (grid.widths, grid.depths)
+        )
+        if not (whole and rising and all(0 < ns < np.inf for row in grid.ns for ns in row)):
             raise DataError(
                 f"{path}: {kind} wants ascending widths and depths and a time above 0 for each "
-                f"pair, has {grid.widths}, {grid.depths} and {ns.shape} times"
+                f"pair, has {grid.widths}, {grid.depths} and {grid.ns}"
             )
     return table

@@ -21,8 +21,8 @@ from hft.inference.compress.stack import Stack
 
 BETA, LOW, HIGH = 2 / 3, -0.1, 1.1
 """Temperature, and how far a draw is stretched before it is clipped to [0, 1]."""
-OPEN = 2.5
-"""Where a gate's logit begins: open in 98 of 100 draws."""
+OPEN = 1.0
+"""Where a gate's logit begins: open in 93 of 100 draws."""
 _SHIFT = BETA * math.log(-LOW / HIGH)
 
 
