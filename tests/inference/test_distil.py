@@ -11,13 +11,12 @@ from hft.inference.bundle import load_bundle, save_bundle
 from hft.inference.card import Readout
 from hft.inference.compress.distil import (
     DistilConfig,
-    Lesson,
     compare,
     distil,
-    lesson_of,
     micro,
     refit_head,
 )
+from hft.inference.compress.lessons import Lesson, lesson_of
 from hft.inference.compress.prune_units import prune_units
 from hft.inference.compress.quantise import divergence
 from hft.inference.compress.stack import stack_of
@@ -42,9 +41,13 @@ def teacher_of(stack, task):
     return partial(stack.outputs, task.rows)
 
 
+def inputs_of(task):
+    return lambda cut: LINEAR.scaled(task.rows.x[cut])
+
+
 def test_micro_finds_the_weights_of_a_linear_teacher():
     made = task()
-    lesson = lesson_of(made, LINEAR.scaler, teacher_of(LINEAR, made), 10_000)
+    lesson = lesson_of(made, inputs_of(made), teacher_of(LINEAR, made), 10_000)
     found = micro(lesson, LINEAR.scaler, ridge=0.0).weights[0]
     truth = LINEAR.weights[0]
     for name in ("kernel", "bias"):  # a softmax is blind to what all its inputs share
@@ -80,7 +83,7 @@ def test_a_row_counts_as_long_as_it_was_the_newest():
 
 def test_the_lesson_weighs_by_time_and_is_evenly_chosen():
     made = task_of(RNG.standard_normal((1_000, 3)), np.zeros(1_000), alive_ns=np.arange(1_000))
-    lesson = lesson_of(made, LINEAR.scaler, teacher_of(LINEAR, made), 61)
+    lesson = lesson_of(made, inputs_of(made), teacher_of(LINEAR, made), 61)
     assert len(lesson.x) == 61
     assert lesson.weight.mean() == pytest.approx(1.0)
     assert np.corrcoef(lesson.weight, np.arange(61))[0, 1] > 0.999

@@ -1,17 +1,15 @@
 import numpy as np
 import pytest
-from numpy_lstm import random_conv, random_dense, random_gru, random_lstm
-from stacks import stack_from, task_of
+from numpy_lstm import random_dense, random_lstm
+from stacks import stack_from
 
-from hft.errors import ConfigError, ModelError
-from hft.inference.compress import prune_weights as module
+from hft.errors import ConfigError
 from hft.inference.compress.prune_weights import (
     mask_callback,
     mask_of,
     masks_of,
     polynomial_share,
     prune_weights,
-    prune_with_tfmot,
 )
 
 RNG = np.random.default_rng(4)
@@ -76,49 +74,3 @@ def test_masks_hold_while_keras_trains():
     assert zeros(kernel) == zeros(recurrent) == 0.5
     assert zeros(bias) < 0.5
     assert model.evaluate(x, y, verbose=0) < before
-
-
-def test_without_the_extra_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'hft-framework\[prune\]'"):
-        prune_with_tfmot(stack_from(LAYERS), None, 0.5)
-
-
-def easy_task(n=4_000):
-    x = RNG.standard_normal((n, 4))
-    return task_of(x, x[:, 0] + 0.1 * RNG.standard_normal(n))
-
-
-def loss(stack, task):
-    p = stack.outputs(task.rows, task.parts.test)
-    return -np.log(p[np.arange(len(p)), task.label[task.parts.test]]).mean()
-
-
-@pytest.mark.parametrize(
-    "layers",
-    [
-        LAYERS,
-        [
-            random_conv(RNG, 4, 8, 3, "relu"),
-            random_gru(RNG, 8, 8),
-            random_dense(RNG, 8, 3, "softmax"),
-        ],
-    ],
-    ids=["lstm", "conv, gru"],
-)
-def test_tfmot_prunes_while_it_trains_on(layers):
-    pytest.importorskip("tensorflow_model_optimization", reason="needs the extra [prune]")
-    pytest.importorskip("tf_keras", reason="needs the extra [prune]")
-    stack, task = stack_from(layers), easy_task()
-    pruned = prune_with_tfmot(stack, task, 0.5, window=20, epochs=3)
-    for arrays in pruned.weights:
-        for name in ("kernel", "recurrent"):
-            if name in arrays:
-                assert zeros(arrays[name]) == pytest.approx(0.5, abs=0.03)
-    assert loss(pruned, task) < loss(prune_weights(stack, 0.5), task)
-
-
-def test_a_process_that_takes_too_long_is_a_model_error():
-    pytest.importorskip("tensorflow_model_optimization", reason="needs the extra [prune]")
-    with pytest.raises(ModelError, match=r"longer than 0\.01 s"):
-        prune_with_tfmot(stack_from(LAYERS), easy_task(), 0.5, limit_s=0.01)

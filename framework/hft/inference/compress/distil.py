@@ -8,7 +8,6 @@ not drown the calm. MICRO is convex: one optimum, found by L-BFGS, without Keras
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,17 +19,14 @@ import numpy.typing as npt
 from hft.errors import ConfigError, ModelError
 from hft.inference.bundle import Weights
 from hft.inference.card import LayerEntry, LesserTier, Readout, Scaler, TierEntry
+from hft.inference.compress.lessons import Lesson, answers_of, lesson_of, softmax_fit
+from hft.inference.compress.lessons import Teacher as Teacher
 from hft.inference.compress.quantise import divergence
 from hft.inference.compress.stack import Stack, scaled
 from hft.inference.dataset import Floats
 from hft.inference.keras_models import keras_seeded
 from hft.inference.scores import correlation, slope
 from hft.inference.task import Report, Task
-
-Teacher = Callable[[slice], Floats]
-"""Probabilities of FULL on the rows of a cut, (n, outputs)."""
-BLOCKS = 40
-"""That training rows are taken in where there are more than are used."""
 
 
 class DistilConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,18 +63,6 @@ class Distilled:
         return self.stack.weights
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """Training rows and what FULL says of them."""
-
-    x: npt.NDArray[np.float32]
-    """(n, k): scaled rows, or what hidden layers make of them."""
-    target: Floats
-    """(n, outputs)."""
-    weight: Floats
-    """(n,), mean 1."""
-
-
 def distil(
     tier: LesserTier,
     task: Task,
@@ -104,13 +88,13 @@ def distil(
         ModelError: the teacher's outputs are no probabilities.
     """
     config = config or DistilConfig()
-    lesson = lesson_of(task, scaler, teacher, config.at_most)
+    lesson = lesson_of(task, lambda cut: scaled(task.rows.x[cut], scaler), teacher, config.at_most)
     if tier == "MICRO":
         stack = micro(lesson, scaler, config.ridge)
     else:
-        stack = _light(lesson, scaler, task, _answers(teacher, task.parts.calibrate), config)
+        stack = _light(lesson, scaler, task, answers_of(teacher, task.parts.calibrate), config)
     own = None if readout is None else _readout(stack, task, readout)
-    metrics = compare(stack, own, task, _answers(teacher, task.parts.test), readout)
+    metrics = compare(stack, own, task, answers_of(teacher, task.parts.test), readout)
     report(
         f"{tier}: {stack.parameters} weights; on test rows argmax as FULL in "
         f"{metrics['argmax']:.1%}, KL {metrics['kl']:.4f}"
@@ -119,30 +103,6 @@ def distil(
     entry = TierEntry(weights=file, weights_sha256="", layers=stack.layers, readout=own)
     named = {f"{tier.lower()}_{name}": value for name, value in metrics.items()}
     return Distilled(tier, stack, entry, named)
-
-
-def lesson_of(task: Task, scaler: Scaler, teacher: Teacher, at_most: int) -> Lesson:
-    """Rows of the training slice, evenly chosen, and the teacher's word on them."""
-    return _lesson(task, lambda cut: scaled(task.rows.x[cut], scaler), teacher, at_most)
-
-
-def _lesson(task: Task, inputs: Callable[[slice], Any], teacher: Teacher, at_most: int) -> Lesson:
-    blocks = _blocks(task.parts.train, at_most)
-    weight = np.concatenate([task.rows.weight[cut] for cut in blocks])
-    return Lesson(
-        np.concatenate([np.asarray(inputs(cut), np.float32) for cut in blocks]),
-        np.concatenate([_answers(teacher, cut) for cut in blocks]),
-        weight / weight.mean(),
-    )
-
-
-def _blocks(train: slice, at_most: int) -> list[slice]:
-    # Blocks, not single rows: to answer for one row a teacher with memory reads those before it.
-    if train.stop - train.start <= at_most:
-        return [train]
-    size = max(at_most // BLOCKS, 1)
-    starts = np.linspace(train.start, train.stop - size, at_most // size).astype(np.int64)
-    return [slice(start, start + size) for start in starts.tolist()]
 
 
 def micro(lesson: Lesson, scaler: Scaler, ridge: float) -> Stack:
@@ -169,37 +129,9 @@ def refit_head(stack: Stack, task: Task, teacher: Teacher, config: DistilConfig)
     if (head.kind, head.activation) != ("dense", "softmax") or len(stack.layers) < 2:
         raise ConfigError("only a dense softmax behind other layers can be learned anew")
     hidden = partial(stack.outputs, task.rows, upto=len(stack.layers) - 1)
-    kernel, bias = softmax_fit(_lesson(task, hidden, teacher, config.at_most), config.ridge)
+    kernel, bias = softmax_fit(lesson_of(task, hidden, teacher, config.at_most), config.ridge)
     weights = {"kernel": kernel.astype(np.float32), "bias": bias.astype(np.float32)}
     return replace(stack, weights=[*stack.weights[:-1], weights])
-
-
-def softmax_fit(lesson: Lesson, ridge: float) -> tuple[Floats, Floats]:
-    """The linear map whose softmax has the least mean cross entropy to the target, and penalty.
-
-    Returns:
-        (k, outputs) and (outputs,).
-    """
-    from scipy.optimize import minimize
-
-    x, target = lesson.x.astype(np.float64), lesson.target
-    share = (lesson.weight / lesson.weight.sum())[:, None]
-    inputs, outputs = x.shape[1], target.shape[1]
-
-    def loss(flat: Floats) -> tuple[float, Floats]:
-        w, b = flat[:-outputs].reshape(inputs, outputs), flat[-outputs:]
-        z = x @ w + b
-        z -= z.max(axis=1, keepdims=True)
-        log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-        away = share * (np.exp(log_p) - target)
-        value = float(-(share * target * log_p).sum()) + ridge / 2 * float((w**2).sum())
-        return value, np.concatenate([(x.T @ away + ridge * w).ravel(), away.sum(axis=0)])
-
-    start = np.zeros((inputs + 1) * outputs)
-    options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
-    w, b = found[:-outputs].reshape(inputs, outputs), found[-outputs:]
-    return w, b - b.mean()  # a constant in all outputs says nothing
 
 
 def _light(
@@ -284,20 +216,6 @@ def _readout(stack: Stack, task: Task, full: Readout) -> Readout:
 
 def _alpha(p: Floats, readout: Readout) -> Floats:
     return np.asarray(readout.shrink * p @ np.array(readout.move_ticks))
-
-
-def _answers(teacher: Teacher, cut: slice) -> Floats:
-    p = np.asarray(teacher(cut), np.float64)
-    if p.ndim != 2 or len(p) != cut.stop - cut.start:
-        raise ModelError(
-            f"the teacher gave {p.shape} for {cut.stop - cut.start} rows: want outputs of each"
-        )
-    if not np.isfinite(p).all() or p.min() < -1e-5 or np.abs(p.sum(axis=1) - 1).max() > 1e-3:
-        raise ModelError(
-            "the teacher's outputs are no probabilities: LIGHT and MICRO are made of a model that "
-            "ends with a softmax"
-        )
-    return p
 
 
 def _dense(layers: list[tuple[npt.NDArray[Any], npt.NDArray[Any], str]], scaler: Scaler) -> Stack:

@@ -1,28 +1,21 @@
-"""Magnitude pruning: the smallest weights become zero, and may be trained to be so.
+"""Magnitude pruning: the smallest weights become zero, at once or while a model trains on.
 
 It gains no latency here: native, ONNX Runtime's and LiteRT's kernels are dense and multiply by a
-zero as by any number. What it gives is a file that packs better and a model that is simpler to
-reason about; to be faster take units out (`prune_units`) or bits (`quantise`).
+zero as by any number. What it gives is a file that packs better; to be faster take units out
+(`prune_units`) or bits (`quantise`). Training with masks is in `train_on`.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hft.errors import ConfigError, ModelError
-from hft.inference.build.apart import ApartError, call_apart
-from hft.inference.bundle import ARRAYS
+from hft.errors import ConfigError
 from hft.inference.compress.stack import Stack
-from hft.inference.task import Task
 
 NO_LATENCY = (
     "magnitude pruning gains no latency: kernels are dense, a zero costs what a weight does"
@@ -133,95 +126,3 @@ def mask_callback(final: float, begin: int, end: int, every: int = 100) -> Any:
             ]
 
     return Masks()
-
-
-def prune_with_tfmot(
-    stack: Stack,
-    task: Task,
-    share: float,
-    *,
-    window: int = 50,
-    epochs: int = 2,
-    at_most: int = 4_000,
-    seed: int = 1,
-    limit_s: float = 600.0,
-) -> Stack:
-    """Prunes while it trains on, by `prune_low_magnitude` of TensorFlow's optimization toolkit.
-
-    The toolkit refuses Keras 3, so it runs in a process of its own with the old Keras.
-
-    Args:
-        stack: what to prune; its window, if it has one, takes the place of `window`.
-        task: rows to train on: the training slice.
-        share: of each matrix's weights that are zero at the end.
-        window: rows of a piece of training data; the first fifth brings a state and is not counted.
-        epochs: over all pieces.
-        at_most: pieces used, evenly chosen.
-        seed: of the order of pieces.
-        limit_s: for all of it; TensorFlow alone takes some 10 s to start.
-
-    Raises:
-        ConfigError: the extra `prune` is not installed, or the share is out of range.
-        ModelError: the process failed or took too long; says how it ended.
-    """
-    require_share(share)
-    require_tfmot()
-    x, label, weight = _pieces(stack, task, window, at_most)
-    arrays = {
-        f"layer{n}_{part}": array
-        for n, layer in enumerate(stack.weights)
-        for part, array in layer.items()
-    }
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        np.savez(folder / "in.npz", allow_pickle=False, x=x, label=label, weight=weight, **arrays)
-        order = {
-            "folder": name,
-            "layers": [msgspec.to_builtins(entry) for entry in stack.layers],
-            "share": share,
-            "epochs": epochs,
-            "seed": seed,
-        }
-        try:
-            call_apart("hft.inference.compress.tfmot_worker:prune", order, limit_s)
-        except ApartError as error:
-            raise ModelError(f"pruning with tfmot: {error}") from error
-        with np.load(folder / "out.npz", allow_pickle=False) as found:
-            weights = [
-                {part: found[f"layer{n}_{part}"] for part in ARRAYS[entry.kind]}
-                for n, entry in enumerate(stack.layers)
-            ]
-    return replace(stack, weights=weights)
-
-
-def require_tfmot() -> None:
-    """Says at once that the toolkit is not there.
-
-    Raises:
-        ConfigError: the extra `[prune]` is not installed.
-    """
-    for name in ("tensorflow_model_optimization", "tf_keras"):
-        if importlib.util.find_spec(name) is None:
-            raise ConfigError(
-                f"pruning with tfmot needs {name}: pip install 'hft-framework[prune]'; "
-                "masks without it need no extra"
-            )
-
-
-def _pieces(
-    stack: Stack, task: Task, window: int, at_most: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """(n, window, k), and label and weight of each row, (n, window)."""
-    train, window = task.parts.train, stack.window_rows or window
-    ends = np.arange(train.start + window - 1, train.stop, window)
-    ends = ends[task.rows.since_fresh()[ends] >= window - 1]
-    if not len(ends):
-        raise ConfigError(
-            f"no {window} of {train.stop - train.start} training rows are without a break: want "
-            "shorter pieces or more data"
-        )
-    chosen = np.linspace(0, len(ends) - 1, min(len(ends), at_most)).astype(np.int64)
-    at = ends[chosen][:, None] + np.arange(1 - window, 1)
-    weight = task.weight[at].astype(np.float32)
-    weight[:, : window - 1 if stack.window_rows else window // 5] = 0.0
-    return stack.scaled(task.rows.x[at.ravel()]).reshape(*at.shape, -1), task.label[at], weight

@@ -209,7 +209,7 @@ def _windows(stack: Stack, task: Task, cut: slice, rows: int) -> npt.NDArray[np.
         )
     chosen = ends[np.linspace(0, len(ends) - 1, min(rows, len(ends))).astype(np.int64)]
     at = chosen[:, None, None] + np.arange(-1, 1)[:, None] + np.arange(1 - length, 1)
-    return stack.scaled(task.rows.x[at.ravel()]).reshape(*at.shape, -1)
+    return stack.scaled(task.rows.x[at])
 
 
 def _answer(stack: Stack) -> Answer:

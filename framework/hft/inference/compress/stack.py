@@ -75,12 +75,12 @@ class Stack:
         return answers(self.network(isa, upto), rows, cut, self.window_rows)
 
     def scaled(self, x: Floats) -> npt.NDArray[np.float32]:
-        """Rows as the first layer sees them, (n, k)."""
+        """Rows as the first layer sees them, (..., k)."""
         return scaled(x, self.scaler)
 
 
 def scaled(x: Floats, scaler: Scaler) -> npt.NDArray[np.float32]:
-    """Clamp of (x - mean) / scale, (n, k), in double before it is rounded, as the core does it."""
+    """Clamp of (x - mean) / scale, (..., k), in double before it is rounded, as in the core."""
     z = (x - np.array(scaler.mean)) / np.array(scaler.scale)
     return np.asarray(np.clip(z, -scaler.clip, scaler.clip), np.float32)
 
