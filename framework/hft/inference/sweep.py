@@ -52,8 +52,7 @@ def sweep(
     Raises:
         ConfigError: the folder exists; options that do not fit each other.
     """
-    if folder.exists():
-        raise ConfigError(f"{folder} exists: give another folder")
+    require_absent(folder)
     for config in configs:
         if not checked_spec(config, table).hidden:
             raise ConfigError(f"--sweep needs native layers, {config.model} has none")
@@ -73,6 +72,16 @@ def sweep(
         title = f"{material.data}; latency: {table.target}"
         draw(found, draft / FRONT_PNG, title)
     return found
+
+
+def require_absent(folder: Path) -> None:
+    """Refuses a folder that is there.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if folder.exists():
+        raise ConfigError(f"{folder} exists: give another folder")
 
 
 def candidate_name(config: TrainConfig) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hft.errors import ConfigError
+from hft.inference.keras_fit import checked_spec
 from hft.inference.keras_models import require_keras
 from hft.inference.latency_table import LatencyTable, load_table, measured, save_table
 from hft.inference.model_spec import model_spec
@@ -89,6 +90,7 @@ def run_train(
     require_keras()
     require_free(out, overwrite=overwrite)
     known = None if table is None else load_table(table)
+    checked_spec(config, known)
     material = data.material(data.plan(), progress)
     report(f"{material.data}: {len(material.rows):,} rows")
     with progress("training") as tell:
@@ -119,9 +121,12 @@ def run_sweep(
     progress: Progress,
 ) -> None:
     """A bundle for each model and latency weight, and the fronts."""
-    from hft.inference.sweep import sweep
+    from hft.inference.sweep import require_absent, sweep
 
     require_keras()
+    require_absent(out)
+    for model in models:
+        model_spec(model)
     plan = data.plan()
     material = data.material(plan, progress)
     known = load_table(table) if table else _measured_here(models, len(material.features), report)
