@@ -9,7 +9,7 @@ CXX_FILES := $(wildcard framework/core/*.[ch]pp framework/core/*/*.[ch]pp tests/
 STUBGEN := $(PYTHON) -m nanobind.stubgen -q -m hft._core
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build check types format stub test core-test tsan bench bench-peer bench-import bench-latency bench-execution nightly clean
+.PHONY: help tools build check types format stub test core-test tsan bench bench-peer bench-import bench-inference bench-latency bench-execution nightly clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile | expand -t 12
@@ -70,6 +70,9 @@ bench-peer:  ## against hftbacktest on one feed: extra "peer", or PEER_FLAGS="--
 
 bench-import:  ## rows/s of every importer, against the bare read of its file
 	$(PYTHON) tests/bench/imports.py
+
+bench-inference:  ## a step of every backend and form, warm and cold, against what the machine allows
+	$(PYTHON) tests/bench/inference.py $(BENCH_FLAGS)
 
 bench-execution:  ## all execution models on against all off: extra "peer", or PEER_FLAGS as above
 	$(PYTHON) tests/bench/execution.py $(PEER_FLAGS)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,11 +28,10 @@ from hft.inference.bench.measure import (
     steps_of,
     subjects,
 )
-from hft.inference.bench.neighbour import neighbour
 from hft.inference.bench.profile import profile_of_bench
 from hft.inference.bench.rate import Served, poisson, recorded
 from hft.inference.bench.release import Limits, Release, check_release
-from hft.inference.bench.timing import Int, pinned, quantiles
+from hft.inference.bench.timing import Int, quantiles
 from hft.inference.card import TierName
 
 if TYPE_CHECKING:
@@ -81,27 +79,23 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
     )
     if wanted.out is not None:
         _require_one(chosen, wanted)
-    with pinned_to_run(wanted.threads, console) as cpu:
-        lines = [
-            line
-            for subject in chosen
-            for line in steps_of(
-                subject,
-                seconds=wanted.seconds,
-                cold=wanted.cold,
-                beside=wanted.neighbour,
-                cpu=cpu,
-            )
-        ]
-        show(steps_table(f"{path.name}, a row, {wanted.tier}", lines), console)
-        if wanted.rate is not None or wanted.dataset is not None:
-            arrival, told = _arrivals(wanted)
-            served = {s.name: _served(s, arrival, wanted, cpu) for s in chosen}
-            show(rate_table(served, told), console)
-            if wanted.out is not None:
-                _write(_profile(chosen[0], served[chosen[0].name], wanted, told), wanted, console)
-        if wanted.batch:
-            _bench_batches(chosen, wanted, console)
+    _say_where(wanted.threads, console)
+    lines = [
+        line
+        for subject in chosen
+        for line in steps_of(
+            subject, seconds=wanted.seconds, cold=wanted.cold, beside=wanted.neighbour
+        )
+    ]
+    show(steps_table(f"{path.name}, a row, {wanted.tier}", lines), console)
+    if wanted.rate is not None or wanted.dataset is not None:
+        arrival, told = _arrivals(wanted)
+        served = {s.name: _served(s, arrival, wanted) for s in chosen}
+        show(rate_table(served, told), console)
+        if wanted.out is not None:
+            _write(_profile(chosen[0], served[chosen[0].name], wanted, told), wanted, console)
+    if wanted.batch:
+        _bench_batches(chosen, wanted, console)
 
 
 def _require_one(chosen: list[Subject], wanted: Wanted) -> None:
@@ -125,17 +119,11 @@ def _require_one(chosen: list[Subject], wanted: Wanted) -> None:
     require_folder(wanted.out.parent)
 
 
-@contextmanager
-def pinned_to_run(threads: int, console: Console) -> Iterator[int | None]:
-    """Pins one thread, and says on what the figures were taken."""
-    if threads > 1:
-        console.print(f"{machine()}; {threads} threads, not pinned", style="dim", highlight=False)
-        yield None
-        return
-    with pinned() as cpu:
-        where = "not pinned: not permitted" if cpu is None else f"pinned to processor {cpu}"
-        console.print(f"{machine()}; 1 thread, {where}", style="dim", highlight=False)
-        yield cpu
+def _say_where(threads: int, console: Console) -> None:
+    """On what figures were taken."""
+    how = "one thread, pinned where permitted (TensorFlow: two, which cannot be)"
+    told = how if threads == 1 else f"{threads} threads, not pinned"
+    console.print(f"{machine()}; {told}", style="dim", markup=False, highlight=False)
 
 
 def machine() -> str:
@@ -184,12 +172,14 @@ def rows_of(folder: Path) -> tuple[Int, Floats]:
     return np.concatenate(ts)[whole].astype(np.int64), rows[whole]
 
 
-def _served(subject: Subject, arrival: Int, wanted: Wanted, cpu: int | None) -> Served:
-    walked = evict_bytes(2) if wanted.cold else 0
-    if not wanted.neighbour:
-        return at_rate(subject, arrival, seconds=wanted.seconds, walked_bytes=walked)
-    with neighbour(cpu):
-        return at_rate(subject, arrival, seconds=wanted.seconds, walked_bytes=walked)
+def _served(subject: Subject, arrival: Int, wanted: Wanted) -> Served:
+    return at_rate(
+        subject,
+        arrival,
+        seconds=wanted.seconds,
+        walked_bytes=evict_bytes(2) if wanted.cold else 0,
+        beside=wanted.neighbour,
+    )
 
 
 def _profile(subject: Subject, served: Served, wanted: Wanted, told: str) -> LatencyProfile:
@@ -224,13 +214,10 @@ def _bench_batches(chosen: list[Subject], wanted: Wanted, console: Console) -> N
 
     curves: dict[str, Curve] = {}
     for subject in chosen:
-        backend = subject.opened()
-        try:
+        with subject.held(), subject.opened() as backend:
             batches = Batches(backend, MAX_BATCH, subject.rows())
             curves[subject.name] = measure_curve(batches.first, seconds=wanted.seconds)
             run_told = _really(batches, curves[subject.name], wanted)
-        finally:
-            backend.close()
         console.print(run_told, style="dim", markup=False, highlight=False)
     show(curve_table(curves), console)
     for name, curve in curves.items():
@@ -304,7 +291,8 @@ def bench_release(
         )
     else:
         x = rows_of(dataset)[1][-RELEASE_ROWS:]
-    with pinned_to_run(threads, console):
+    _say_where(threads, console)
+    with ours.held():
         release = check_release(ours, theirs, x, limits=limits, seconds=seconds)
     show(release_table(release), console)
     return release

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,7 @@ from hft.inference.bench.cold import Evictor, evict_bytes
 from hft.inference.bench.native import Mode, time_native
 from hft.inference.bench.neighbour import neighbour
 from hft.inference.bench.rate import Served, open_loop, queued
-from hft.inference.bench.timing import Int, Timing, timed
+from hft.inference.bench.timing import Int, Timing, pinned, timed
 from hft.inference.bundle import CARD, Bundle, load_bundle, read_card
 from hft.inference.card import Scaler, TierName
 
@@ -66,6 +66,15 @@ class Subject:
     def rows(self, n: int = ROWS, seed: int = 1) -> Floats:
         """Rows as wide and as large as those of the training, made up, (n, inputs)."""
         return made_up_rows(self.bundle.card.scaler, n, seed)
+
+    def held(self) -> AbstractContextManager[int | None]:
+        """Pins this thread to a processor, where the work is this thread's own.
+
+        TensorFlow hands work to threads of its own even if there is one: on one processor the two
+        would wait for each other's turns, milliseconds long.
+        """
+        alone = self.threads == 1 and self.backend != "tensorflow"
+        return pinned() if alone else nullcontext()
 
     @property
     def window_rows(self) -> int:
@@ -141,7 +150,6 @@ def steps_of(
     seconds: float,
     cold: bool = False,
     beside: bool = False,
-    cpu: int | None = None,
 ) -> Iterator[Line]:
     """Times every form of a subject wherever it was asked for.
 
@@ -150,17 +158,16 @@ def steps_of(
         seconds: of each line.
         cold: also with caches as other work leaves them.
         beside: also beside a memory-heavy neighbour.
-        cpu: the processor in use; the neighbour takes another where there is one.
     """
     wheres: list[Where] = ["warm"]
     wheres += ["L2 cold", "L3 cold"] if cold else []
     wheres += ["neighbour"] if beside else []
     with ExitStack() as stack:
+        cpu = stack.enter_context(subject.held())
         time_one = _native_timer(subject) if subject.backend == "native" else None
         backend = None
         if time_one is None:
-            backend = subject.opened()
-            stack.callback(backend.close)
+            backend = stack.enter_context(subject.opened())
         for where in wheres:
             if where == "neighbour":
                 stack.enter_context(neighbour(cpu))
@@ -225,7 +232,14 @@ def _stepper(backend: Backend, rows: Floats) -> Any:
     return one
 
 
-def at_rate(subject: Subject, arrival_ns: Int, *, seconds: float, walked_bytes: int = 0) -> Served:
+def at_rate(
+    subject: Subject,
+    arrival_ns: Int,
+    *,
+    seconds: float,
+    walked_bytes: int = 0,
+    beside: bool = False,
+) -> Served:
     """One stream's rows as they arrive: what they wait, and what they take.
 
     The native network runs inline, so its waits are computed from services timed in the core, which
@@ -236,7 +250,13 @@ def at_rate(subject: Subject, arrival_ns: Int, *, seconds: float, walked_bytes: 
         arrival_ns: from 0, ascending.
         seconds: of arrivals.
         walked_bytes: other work between rows.
+        beside: a memory-heavy neighbour is at work.
     """
+    with subject.held() as cpu, neighbour(cpu) if beside else nullcontext():
+        return _at_rate(subject, arrival_ns, seconds, walked_bytes)
+
+
+def _at_rate(subject: Subject, arrival_ns: Int, seconds: float, walked_bytes: int) -> Served:
     if subject.backend == "native":
         n = int(np.searchsorted(arrival_ns, int(seconds * 1e9)))
         took = time_native(
@@ -251,13 +271,10 @@ def at_rate(subject: Subject, arrival_ns: Int, *, seconds: float, walked_bytes: 
         )
         n = min(n, took.ns.size)
         return queued(arrival_ns[:n], took.ns[:n])
-    backend = subject.opened()
-    try:
+    with subject.opened() as backend:
         step = _stepper(backend, subject.rows())
         between = Evictor(walked_bytes) if walked_bytes else None
         return open_loop(step, arrival_ns, seconds=seconds, between=between)
-    finally:
-        backend.close()
 
 
 class Batches:

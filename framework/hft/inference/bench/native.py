@@ -11,9 +11,11 @@ import numpy.typing as npt
 from hft.inference.bench.timing import Blocks, Timing, involuntary_switches
 
 Mode = Literal["step", "armed", "touched", "window"]
-SETTLING = 24
+SETTLING = 4
 """Steps of each block that are not counted: its stream's memory is new."""
 STEPS_A_BLOCK = 400
+BLOCK_S = 1e-3
+"""With all that comes before steps: short enough to lose, where a machine is disturbed."""
 
 
 def time_native(
@@ -61,9 +63,5 @@ def time_native(
     return blocks.timing(own)
 
 
-BLOCK_S = 2e-3
-
-
 def _steps(n: int, took_s: float) -> int:
-    """How many fill a block: long enough to be worth its beginning, short enough to lose."""
-    return int(min(max(BLOCK_S * n / max(took_s, 1e-9), 16), STEPS_A_BLOCK))
+    return int(min(max(BLOCK_S * n / max(took_s, 1e-9), 6), STEPS_A_BLOCK))

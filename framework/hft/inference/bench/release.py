@@ -132,11 +132,8 @@ def _timer(subject: Subject, x: Floats) -> Iterator[Callable[[], Int]]:
 
         yield native
         return
-    backend = subject.opened()
-    try:
+    with subject.opened() as backend:
         yield lambda: step_timing(backend, x, seconds=0.005, most=STEPS).ns
-    finally:
-        backend.close()
 
 
 def answers_of(subject: Subject, x: Floats) -> npt.NDArray[np.float32]:
@@ -148,15 +145,12 @@ def answers_of(subject: Subject, x: Floats) -> npt.NDArray[np.float32]:
     """
     if subject.backend == "native":
         return _native_answers(subject, x)
-    backend = subject.opened()
-    try:
+    with subject.opened() as backend:
         state = backend.state()
         out = np.zeros((len(x), len(backend.outputs)), np.float32)
         for row, answer in zip(np.ascontiguousarray(x), out, strict=True):
             backend.step(state, row, answer)
         return out
-    finally:
-        backend.close()
 
 
 def _native_answers(subject: Subject, x: Floats) -> npt.NDArray[np.float32]:
