@@ -21,6 +21,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option("--from", "start", help="First time used of --store, ISO, UTC.")
 @click.option("--to", "end", help="Last time, excluded.")
 @click.option("--recipe", type=PATH, help="TOML; by default the one beside the strategy.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key.")
 @click.option("--model", "of_strategy", help="Which model of a strategy with several.")
 @click.option("--card", type=PATH, help="model.toml with the facts of a model that has none.")
 @click.option(
@@ -83,6 +84,7 @@ def build(
     start: str | None,
     end: str | None,
     recipe: Path | None,
+    assignments: tuple[str, ...],
     of_strategy: str | None,
     card: Path | None,
     window: int,
@@ -115,15 +117,24 @@ def build(
     from hft.inference.build.smaller import Cuts
 
     chosen = {"data.symbols": symbols, "data.start": start, "data.end": end}
-    settings = {key: value for key, value in chosen.items() if value}
-    asked = Asked(strategy, dataset, fold, store, settings, recipe, of_strategy, parse_ns(pnl))
+    asked = Asked(
+        strategy=strategy,
+        dataset=dataset,
+        fold=fold,
+        store=store,
+        settings={key: value for key, value in chosen.items() if value},
+        assignments=assignments,
+        recipe=recipe,
+        model=of_strategy,
+        pnl_ns=parse_ns(pnl),
+    )
     options = Options(
-        formats_of(formats),
-        Cuts(prune_units, prune_weights, precision),  # type: ignore[arg-type]  # click chose it
-        distil,
-        parse_ns(budget) if budget else 0,
-        parse_ns(limit) / 1e9,
-        rows,
+        formats=formats_of(formats),
+        cuts=Cuts(prune_units, prune_weights, precision),  # type: ignore[arg-type]  # of Choice
+        distil=distil,
+        budget_ns=parse_ns(budget) if budget else 0,
+        limit_s=parse_ns(limit) / 1e9,
+        gate_rows=rows,
     )
     wanted = Wanted(model, out, asked, options, card, calibration, window, warm_up, overwrite)
     found = run_build(wanted, lambda line: click.echo(line, err=True))

@@ -11,38 +11,27 @@ import msgspec
 import numpy as np
 
 from hft.errors import ConfigError, DataError
-from hft.inference.build import gates
 from hft.inference.build.evidence import Evidence, gate_rows
-from hft.inference.build.exports import (
-    FORMATS,
-    Calibrated,
-    Made,
-    Network,
-    Part,
-    export,
-    made_apart,
-    missing_for,
-    parts_of,
-)
-from hft.inference.build.gates import broken
+from hft.inference.build.exports import FORMATS
+from hft.inference.build.forms import Forms, Row, of_tier
 from hft.inference.build.judge import Judge, Parent, Trial
 from hft.inference.build.parents import Outputs, native_outputs, original_outputs
 from hft.inference.build.smaller import (
     Cuts,
     Narrow,
+    in_float,
     narrow_of,
     sensitivity,
     smaller,
     stack_of_subject,
     taught,
 )
-from hft.inference.build.subject import Subject, with_slope
-from hft.inference.build.work import write_network
-from hft.inference.bundle import save_bundle
-from hft.inference.card import Gate, LesserTier, PartEntry, Readout, TierName
-from hft.inference.compress.quantise import activation_ranges
+from hft.inference.build.subject import Subject, is_bundle, with_slope
+from hft.inference.bundle import part_sha256, save_bundle
+from hft.inference.card import LesserTier, PartEntry, TierName
 from hft.inference.keras_files import SOURCE
 from hft.inference.task import Report, Task
+from hft.whole_files import replacing_folder, require_folder
 
 MADE_UP = 400
 """Rows that forms are compared on where no data are given."""
@@ -56,27 +45,12 @@ class Options:
     cuts: Cuts = field(default_factory=Cuts)
     distil: bool = False
     budget_ns: int = 0
+    """0: the card's."""
     limit_s: float = 300.0
     """For each export and each trial."""
     gate_rows: int = 2_000
     calibration: Task | None = None
     """Rows for 8 bits, instead of the evidence's calibration slice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of what was built."""
-
-    name: str
-    bytes: int
-    sha256: str
-    gates: tuple[Gate, ...]
-    step_ns: float = 0.0
-
-    @property
-    def passed(self) -> bool:
-        """Whether it may run."""
-        return all(gate.passed for gate in self.gates)
 
 
 @dataclass
@@ -91,8 +65,6 @@ class Building:
     report: Report
     rows: list[Row] = field(default_factory=list)
     narrow: Narrow | None = None
-    no_narrow: str = ""
-    """Why there are no parts with 8-bit activations."""
 
     @property
     def task(self) -> Task | None:
@@ -100,24 +72,24 @@ class Building:
 
     def run(self) -> list[Row]:
         """Everything, in order."""
+        if self.options.budget_ns:
+            self._change(budget_ns=self.options.budget_ns)
         self._read_out()
         judge = self._judge()
         before = self.subject
+        self._require_replay(judge, before)
         self._shrink()
         self._judge_native(judge, before)
         self._distil()
-        card = self.subject.card
-        value = sensitivity(self.subject, self.task, self.report)
-        card = msgspec.structs.replace(card, sensitivity=value, budget_ns=self.options.budget_ns)
-        self.subject = replace(self.subject, card=card)
-        entries = self._parts(judge)
-        # What runs by default is the first that fits: failed ones come last.
-        entries.sort(key=lambda entry: not entry.passed)
-        card = msgspec.structs.replace(card, parts=tuple(entries))
-        if self.subject.original is not None and self.subject.original.name.endswith(".keras"):
-            shutil.copyfile(self.subject.original, self.draft / SOURCE)
-        save_bundle(self.draft, card, self.subject.weights, self.subject.lesser)
+        self._change(sensitivity=sensitivity(self.subject, self.task, self.report))
+        self._change(parts=tuple(self._parts(judge, before)))
+        self._keep_source()
+        save_bundle(self.draft, self.subject.card, self.subject.weights, self.subject.lesser)
         return self.rows
+
+    def _change(self, **values: object) -> None:
+        card = msgspec.structs.replace(self.subject.card, **values)
+        self.subject = replace(self.subject, card=card)
 
     def _read_out(self) -> None:
         """Of another maker's model the forecast's slope is not known yet."""
@@ -125,15 +97,14 @@ class Building:
         if task is None or not subject.wants_slope:
             return
         cut = task.parts.calibrate
-        outputs = self._outputs(subject).on(task.rows, cut)
-        card = with_slope(subject.card, outputs, task, cut)
+        card = with_slope(subject.card, self._outputs(subject).on(task.rows, cut), task, cut)
         assert card.readout is not None
         self.report(f"forecast: shrink {card.readout.shrink:.3f} on the calibration slice")
         self.subject = replace(subject, card=card, wants_slope=False)
 
     def _outputs(self, subject: Subject) -> Outputs:
         if subject.card.layers:
-            return native_outputs(stack_of_subject(subject))
+            return native_outputs(in_float(subject))
         assert subject.original is not None
         return original_outputs(subject.original, subject.card, self.work, self.options.limit_s)
 
@@ -142,29 +113,40 @@ class Building:
         warm = max(card.warm_up_rows, card.window_rows - 1, 0)
         if task is None:
             self.report("no data given: forms are compared on made-up rows, P&L is not measured")
-            rng = np.random.default_rng(1)
-            z = rng.standard_normal((warm + MADE_UP, len(card.scaler.mean)))
+            z = np.random.default_rng(1).standard_normal((warm + MADE_UP, len(card.scaler.mean)))
             x = np.array(card.scaler.mean) + np.array(card.scaler.scale) * z
         else:
             x = task.rows.x[gate_rows(task.rows, task.parts, warm, self.options.gate_rows)]
         replay = self.evidence.replay if self.evidence else None
         if self.evidence and replay is None:
             self.report(f"P&L is not measured: {self.evidence.no_replay}")
-        return Judge(self.work, x, warm, self.options.limit_s, self.options.budget_ns, replay)
+        return Judge(self.work, x, warm, self.options.limit_s, card.budget_ns, replay)
+
+    def _require_replay(self, judge: Judge, subject: Subject) -> None:
+        """Fails before the first export if there can be no P&L to compare."""
+        if judge.replay is None or not subject.card.layers:
+            return
+        self.report("replaying the model as it was given")
+        found = judge.gains(judge.bundle("given", subject.card, subject.weights, subject.lesser))
+        if isinstance(found, str):
+            raise ConfigError(
+                f"the replay that P&L is compared on does not run: {found}; give what it needs "
+                "with --set or --recipe, or leave P&L out with --pnl 0"
+            )
 
     def _shrink(self) -> None:
-        cuts, calibration = self.options.cuts, self.options.calibration
-        task = calibration or self.task
-        whole = slice(0, len(calibration.rows)) if calibration else None
+        cuts, given = self.options.cuts, self.options.calibration
         # Units go before bits: ranges are those of what is left.
-        units = replace(cuts, precision=None)
-        self.subject = smaller(self.subject, units, self.task, None, self.report)
+        self.subject = smaller(
+            self.subject, replace(cuts, precision=None), self.task, None, self.report
+        )
+        whole = slice(0, len(given.rows)) if given else None
         try:
-            self.narrow = narrow_of(self.subject, task, whole, self.report)
+            self.narrow = narrow_of(self.subject, given or self.task, whole, self.report)
         except (ConfigError, DataError) as error:
             if cuts.precision in ("int8", "auto"):
                 raise
-            self.no_narrow = str(error)
+            self.report(f"no parts with 8-bit activations: {error}")
         bits = Cuts(precision=cuts.precision)
         self.subject = smaller(self.subject, bits, self.task, self.narrow, self.report)
 
@@ -172,20 +154,18 @@ class Building:
         card = self.subject.card
         if not card.layers:
             return
-        found = list(card.gates)
-        trial = Trial(())
-        if self.options.cuts.any or self.options.budget_ns:
-            old = judge.bundle("parent", before.card, before.weights, before.lesser)
+        found, trial = list(card.gates), Trial(())
+        if self.options.cuts.any or card.budget_ns:
+            self.report("judging the native weights")
+            old = judge.bundle("given", before.card, before.weights, before.lesser)
             new = judge.bundle("native", card, self.subject.weights, self.subject.lesser)
-            outputs = self._outputs(before).of(judge.rows)
-            parent = Parent(outputs, timed=old, replayed=old if judge.replay else None)
-            self.report("native weights, against those they were made from")
+            expected = native_outputs(stack_of_subject(before)).of(judge.rows)
+            parent = Parent(expected, timed=old, replayed=old)
             trial = judge.try_form(new, parent, card.readout)
             found += trial.gates
         size = sum(a.nbytes for of in self.subject.weights for a in of.values())
         self.rows.append(Row("native", size, "", tuple(found), trial.step_ns))
-        card = msgspec.structs.replace(card, gates=tuple(found))
-        self.subject = replace(self.subject, card=card)
+        self._change(gates=tuple(found))
 
     def _distil(self) -> None:
         if not self.options.distil:
@@ -201,157 +181,40 @@ class Building:
         lesser = {**self.subject.lesser, **made.weights}
         self.subject = replace(self.subject, card=made.card, lesser=lesser)
 
-    def _parts(self, judge: Judge) -> list[PartEntry]:
+    def _parts(self, judge: Judge, given: Subject) -> list[PartEntry]:
+        formats = self.options.formats
+        forms = Forms(self.draft, judge, self.subject, given, formats, self.narrow, self.report)
         tiers: list[TierName] = ["FULL", *self.subject.lesser]
         made: list[PartEntry] = []
         for tier in tiers:
-            made += self._parts_of_tier(judge, tier)
-        return made
+            made += forms.of_tier(tier, self._outputs(of_tier(self.subject, tier)))
+        self.rows += forms.rows
+        # What runs by default is the first that fits: failed ones come last.
+        return sorted(made, key=lambda entry: not entry.passed)
 
-    def _parts_of_tier(self, judge: Judge, tier: TierName) -> list[PartEntry]:
-        subject = self._tier(tier)
-        if not subject.card.layers:
-            exports = [self._export_original(part) for part in self._of_original()]
-        else:
-            network = self._network(subject, tier)
-            wanted = parts_of(
-                self.options.formats,
-                network.window_rows,
-                tier,
-                is_calibrated=self.narrow is not None,
-            )
-            if self.no_narrow and tier == "FULL":
-                self.report(f"no parts with 8-bit activations: {self.no_narrow}")
-            exports = [self._export(part, network) for part in wanted]
-        if not exports:
-            return []
-        outputs = self._outputs(subject).of(judge.rows)
-        replayed = None
-        if judge.replay and tier == "FULL" and subject.card.layers:
-            replayed = judge.bundle(
-                f"{tier}", self.subject.card, self.subject.weights, self.subject.lesser
-            )
-        trials: dict[Part, Path] = {}
-        return [self._judged(judge, each, outputs, replayed, trials) for each in exports]
-
-    def _judged(
-        self,
-        judge: Judge,
-        made: Made,
-        outputs: np.ndarray,
-        replayed: Path | None,
-        trials: dict[Part, Path],
-    ) -> PartEntry:
-        part, entry = made.part, made.part.entry(made.sha256)
-        if made.why_not:
-            found: tuple[Gate, ...] = (broken(made.why_not),)
-            trial = Trial(found)
-        else:
-            self.report(f"judging {part.file}")
-            subject = self.subject
-            folder = judge.part(
-                self.draft / part.file, entry, subject.card, subject.weights, subject.lesser
-            )
-            timed = trials.get(part.parent) if part.parent else None
-            trial = judge.try_form(
-                folder, Parent(outputs, timed, replayed), self._readout(part.tier)
-            )
-            found = trial.gates
-            if part.parent and timed is None:
-                found = (*found, broken(f"{part.parent.file} is not there to compare", "latency"))
-            if not any(gate.name == "run" for gate in found):
-                trials[part] = folder
-        self.rows.append(Row(part.file, made.bytes, made.sha256, found, trial.step_ns))
-        failed = gates.worst(found)
-        if failed:
-            self.report(f"{part.file} FAILED: {failed}")
-        return msgspec.structs.replace(entry, gates=found)
-
-    def _readout(self, tier: TierName) -> Readout | None:
-        card = self.subject.card
-        own = None if tier == "FULL" else card.tiers[tier].readout
-        return own or card.readout
-
-    def _tier(self, tier: TierName) -> Subject:
-        if tier == "FULL":
-            return self.subject
-        card = self.subject.card
-        layers = card.tiers[tier].layers
-        card = msgspec.structs.replace(card, layers=layers, window_rows=0)
-        return Subject(card, self.subject.lesser[tier])
-
-    def _network(self, subject: Subject, tier: TierName) -> Network:
-        file = self.work / f"{tier}.npz"
-        write_network(file, subject.card.layers, subject.weights)
-        calibrated = Calibrated()
-        if self.narrow is not None and tier == "FULL":
-            calibrated = self._calibrated(subject, self.narrow)
-        return Network(
-            file, subject.card.layers, subject.weights, subject.card.window_rows, calibrated
-        )
-
-    def _calibrated(self, subject: Subject, narrow: Narrow) -> Calibrated:
-        stack, cut = stack_of_subject(subject), narrow.rows.cut
-        ranges = activation_ranges(stack, narrow.task.rows, cut)
-        rows = self.work / "calibration.npy"
-        np.save(rows, stack.scaled(narrow.task.rows.x[cut]))
-        return Calibrated([r.reach for r in ranges[:-1]], narrow.wide, rows)
-
-    def _export(self, part: Part, network: Network) -> Made:
-        self.report(f"exporting {part.file}")
-        return export(part, network, self.draft, self.options.limit_s)
-
-    def _of_original(self) -> list[Part]:
-        original = self.subject.original
-        assert original is not None
-        can = {".onnx": ("onnx",), ".keras": ("saved_model", "onnx")}
-        makes = can.get(original.suffix, ("saved_model",))
-        for name in self.options.formats:
-            if name not in makes:
-                self.report(f"{name} cannot be made of {original.name}: {self.subject.why_not}")
-        return [Part(FORMATS[n], "window") for n in makes if n in self.options.formats]
-
-    def _export_original(self, part: Part) -> Made:
-        self.report(f"exporting {part.file}")
-        missing = missing_for(part.backend)
-        if missing:
-            return Made(part, why_not=missing)
-        card = self.subject.card
-        arguments = {
-            "original": str(self.subject.original),
-            "file": str(self.draft / part.file),
-            "backend": part.backend,
-            "window_rows": card.window_rows,
-            "inputs": len(card.features),
-        }
-        work = "hft.inference.build.originals:export_original"
-        return made_apart(part, work, arguments, self.draft, self.options.limit_s)
+    def _keep_source(self) -> None:
+        """The trained model stays beside the card as long as it is the model."""
+        source = self.subject.source
+        if source is None or (self.subject.card.layers and self.options.cuts.any):
+            self._change(source_sha256="")
+            return
+        shutil.copyfile(source, self.draft / SOURCE)
+        self._change(source_sha256=part_sha256(self.draft / SOURCE))
 
 
 def build_bundle(
-    out: Path,
-    subject: Subject,
-    evidence: Evidence | None,
-    options: Options,
-    report: Report,
-    *,
-    overwrite: bool = False,
+    out: Path, subject: Subject, evidence: Evidence | None, options: Options, report: Report
 ) -> list[Row]:
-    """Builds a bundle; it is there whole or not at all.
+    """Builds a bundle; it is there whole or not at all, and takes the place of one before it.
 
     Raises:
-        HftError: what was asked for does not fit the model; the folder is taken.
+        HftError: what was asked for does not fit the model.
     """
-    require_free(out, overwrite=overwrite)
-    draft = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".draft", dir=out.parent))
-    try:
-        with tempfile.TemporaryDirectory(prefix="hft-build-") as work:
-            rows = Building(draft, Path(work), subject, evidence, options, report).run()
-        draft.chmod(0o755)
-        _replace(draft, out)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return rows
+    with (
+        replacing_folder(out) as draft,
+        tempfile.TemporaryDirectory(prefix="hft-build-") as work,
+    ):
+        return Building(draft, Path(work), subject, evidence, options, report).run()
 
 
 def require_free(out: Path, *, overwrite: bool) -> None:
@@ -360,9 +223,6 @@ def require_free(out: Path, *, overwrite: bool) -> None:
     Raises:
         ConfigError: it exists; with `overwrite`, it is no bundle.
     """
-    from hft.inference.build.subject import is_bundle
-    from hft.whole_files import require_folder
-
     if out.suffix != ".bundle":
         raise ConfigError(f"-o {out}: want a folder called NAME.bundle")
     if out.exists() and not overwrite:
@@ -370,17 +230,3 @@ def require_free(out: Path, *, overwrite: bool) -> None:
     if out.exists() and not is_bundle(out):
         raise ConfigError(f"{out} is no bundle: it is not overwritten")
     require_folder(out.parent)
-    out.parent.mkdir(parents=True, exist_ok=True)
-
-
-def _replace(draft: Path, out: Path) -> None:
-    old = out.with_name(f".{out.name}.old")
-    if out.exists():
-        out.rename(old)
-    try:
-        draft.rename(out)
-    except BaseException:
-        if old.exists():
-            old.rename(out)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hft.errors import ConfigError
-from hft.inference.build.building import Options, Row, build_bundle, require_free
+from hft.inference.build.building import Options, build_bundle, require_free
 from hft.inference.build.evidence import Asked, Evidence, Known, evidence_of, sizes_of
 from hft.inference.build.exports import FORMATS
+from hft.inference.build.forms import Row
 from hft.inference.build.subject import (
     Subject,
     is_bundle,
@@ -72,7 +73,7 @@ def run_build(wanted: Wanted, report: Report) -> list[Row]:
         options = replace(options, calibration=found.task)
     if evidence is not None:
         report(sizes_of(evidence.task))
-    return build_bundle(wanted.out, subject, evidence, options, report, overwrite=wanted.overwrite)
+    return build_bundle(wanted.out, subject, evidence, options, report)
 
 
 def _subject(wanted: Wanted, report: Report) -> tuple[Subject, Evidence | None]:

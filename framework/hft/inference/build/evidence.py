@@ -32,6 +32,7 @@ class Replay:
     data: str
     recipe: str | None
     settings: dict[str, Any]
+    assignments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Asked:
     store: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the recipe: symbols, start, end."""
+    assignments: tuple[str, ...] = ()
+    """Recipe keys, KEY=VALUE."""
     recipe: Path | None = None
     model: str | None = None
     """Which of the strategy's, if it has several."""
@@ -146,7 +149,13 @@ def _plan(asked: Asked, data: str | None) -> Plan:
 
     if asked.strategy is None:
         raise ConfigError("--store needs --strategy: its features are what rows are made of")
-    return prepare_run(asked.strategy, data, recipe=asked.recipe, settings=asked.settings)
+    return prepare_run(
+        asked.strategy,
+        data,
+        recipe=asked.recipe,
+        settings=asked.settings,
+        assignments=asked.assignments,
+    )
 
 
 def _source(plan: Plan, name: str | None) -> Any:
@@ -191,7 +200,7 @@ def _replay(
         start = int(task.rows.ts[task.parts.test.start])
         settings |= {"data.start": start, "data.end": start + asked.pnl_ns}
     recipe = None if asked.recipe is None else str(asked.recipe)
-    return Replay(asked.strategy, model, data, recipe, settings), ""
+    return Replay(asked.strategy, model, data, recipe, settings, asked.assignments), ""
 
 
 def require_same(

@@ -72,8 +72,10 @@ class Judge:
         weights: Weights,
         lesser: Mapping[LesserTier, Weights] | None = None,
     ) -> Path:
-        """A trial bundle without parts."""
+        """A trial bundle without parts; one of that name is made once."""
         folder = self.work / f"{name}.bundle"
+        if folder.exists():
+            return folder
         save_bundle(folder, msgspec.structs.replace(card, parts=()), weights, lesser)
         return folder
 

@@ -64,6 +64,12 @@ def stack_of_subject(subject: Subject) -> Stack:
     return Stack(card.layers, subject.weights, card.scaler, card.window_rows)
 
 
+def in_float(subject: Subject) -> Stack:
+    """Its native layers, none in 8 bits: what forms are held against."""
+    stack = stack_of_subject(subject)
+    return stack.in_precisions(("fp32",) * len(stack.layers))
+
+
 def smaller(
     subject: Subject, cuts: Cuts, task: Task | None, narrow: Narrow | None, report: Report
 ) -> Subject:
@@ -147,7 +153,7 @@ def sensitivity(subject: Subject, task: Task | None, report: Report) -> float:
     try:
         found = sensitivity_of(stack_of_subject(subject), task)
     except (ModelError, DataError) as error:
-        report(f"reuse of answers: {error}")
+        report(f"no bound for the reuse of answers: {error}")
         return 0.0
-    report(f"reuse of answers: {found}")
+    report(f"an answer moves by at most {found.value:.3g} a scaled input: {found.how}")
     return found.value

@@ -16,7 +16,14 @@ from hft.inference.build.apart import ApartError, call_apart
 from hft.inference.build.evidence import Evidence, Known, require_width
 from hft.inference.build.native_layers import SAME
 from hft.inference.build.work import read_network
-from hft.inference.bundle import CARD, Weights, load_bundle, placeholders, read_card
+from hft.inference.bundle import (
+    CARD,
+    Weights,
+    load_bundle,
+    part_sha256,
+    placeholders,
+    read_card,
+)
 from hft.inference.card import (
     FORMAT,
     Card,
@@ -61,6 +68,8 @@ class Subject:
     original: Path | None = None
     """What only parts can run: a file that `original_answers` opens."""
     why_not: str = ""
+    source: Path | None = None
+    """`model.keras`, if there is one."""
     wants_slope: bool = False
     """Whether the readout's `shrink` is still to be fitted."""
 
@@ -73,15 +82,25 @@ def of_bundle(path: Path) -> Subject:
     """A bundle; parts and gates are of a build before, and made anew."""
     bundle = load_bundle(path, placeholders(read_card(path / CARD)))
     card = msgspec.structs.replace(bundle.card, parts=(), gates=())
+    source = _source(path, card)
     if bundle.card.layers:
-        return Subject(card, bundle.weights, bundle.lesser)
-    source = path / SOURCE
-    if not source.is_file():
+        return Subject(card, bundle.weights, bundle.lesser, source=source)
+    if source is None:
         raise ModelError(
             f"{path}: no native layers and no {SOURCE}: build it from the model that was trained"
         )
     why = "the bundle was trained without native layers"
-    return Subject(card, (), bundle.lesser, source, why)
+    return Subject(card, (), bundle.lesser, source, why, source)
+
+
+def _source(folder: Path, card: Card) -> Path | None:
+    """`model.keras` of a bundle, checked."""
+    path = folder / SOURCE
+    if not card.source_sha256:
+        return None
+    if not path.is_file() or part_sha256(path) != card.source_sha256:
+        raise ModelError(f"{path} is missing, damaged or of another training: train again")
+    return path
 
 
 def read_model(path: Path, window_rows: int, limit_s: float) -> Read:
@@ -148,9 +167,13 @@ def of_model(
             note=f"largest difference from {read.file.name} on random windows",
         )
         card = msgspec.structs.replace(card, gates=(gate,))
-    wants_slope = template is None and card.readout is not None
     return Subject(
-        card, read.weights, original=original, why_not=read.why_not, wants_slope=wants_slope
+        card,
+        read.weights,
+        original=original,
+        why_not=read.why_not,
+        source=read.file if read.file.suffix == ".keras" else None,
+        wants_slope=template is None and card.readout is not None,
     )
 
 

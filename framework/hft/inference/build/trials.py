@@ -114,6 +114,7 @@ def replay(
     data: str,
     recipe: str | None,
     settings: dict[str, Any],
+    assignments: list[str],
     model: str,
     folder: str,
     out: str,
@@ -132,7 +133,9 @@ def replay(
     if parts:
         (part,) = parts
         chosen |= {f"models.{model}.backend": part.backend, f"models.{model}.tier": part.tier}
-    plan = prepare(strategy, data, recipe=recipe, settings=settings | chosen)
+    plan = prepare(
+        strategy, data, recipe=recipe, settings=settings | chosen, assignments=tuple(assignments)
+    )
     used = [s.bundle.path.resolve() for s in plan.sources if s.bundle and s.name == model]
     if used != [Path(folder).resolve()]:
         raise ModelError(f"the replay ran {used}, not {folder}: the figures would be of another")
