@@ -21,7 +21,7 @@ from turns import cpu
 from hft.data.synth import SynthConfig, synthesize_chunks
 from hft.inference.bench.native import time_native
 from hft.inference.bundle import Bundle, load_bundle
-from hft.inference.card import Readout
+from hft.inference.card import LesserTier, Readout
 from hft.inference.compress.calibration import calibration
 from hft.inference.compress.distil import DistilConfig, compare, distil, refit_head
 from hft.inference.compress.prune_units import prune_units
@@ -29,10 +29,13 @@ from hft.inference.compress.prune_weights import NO_LATENCY, prune_weights
 from hft.inference.compress.quantise import dynamic, quantise
 from hft.inference.compress.sensitivity import sensitivity_of
 from hft.inference.compress.stack import Stack, stack_of
+from hft.inference.compress.train_on import train_on
 from hft.inference.dataset import collect
 from hft.inference.task import Task, TrainConfig, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
+KERAS = importlib.util.find_spec("keras") is not None
+HEAD = DistilConfig(ridge=1e-6)
 Variants = dict[str, tuple[Stack, Readout]]
 
 
@@ -55,29 +58,35 @@ def variants(bundle: Bundle, task: Task) -> Variants:
     assert readout is not None
     cut = task.parts.calibrate
     teacher = partial(full.outputs, task.rows)
-    found: Variants = {"as shipped": (full, readout)}
-    found["8 bits, all layers"] = (dynamic(full), readout)
     measured = quantise(full, task, calibration(task))
     print("\n".join(measured.table()))
-    found["8 bits where they fit"] = (measured.stack, readout)
+    made = {"as shipped": full, "8 bits where they fit": measured.stack}
     for share in (0.25, 0.5):
+        name = f"{share:.0%} of units out"
         pruned = prune_units(full, share, rows=task.rows, cut=cut)
-        found[f"{share:.0%} of units out"] = (pruned.stack, readout)
-        again = refit_head(pruned.stack, task, teacher, DistilConfig(ridge=1e-6))
-        found[f"{share:.0%} out, new head"] = (again, readout)
         print("\n".join(map(str, pruned.table)))
-    found["the same in 8 bits"] = (dynamic(again), readout)
-    by_norms = prune_units(full, 0.25)
-    found["25% out, by norms"] = (by_norms.stack, readout)
-    for share in (0.5, 0.75):
-        found[f"{share:.0%} of weights zero"] = (prune_weights(full, share), readout)
+        made[name] = pruned.stack
+        made[f"{name}, new head"] = refit_head(pruned.stack, task, teacher, HEAD)
+        if KERAS:
+            made[f"{name}, trained on"] = train_on(pruned.stack, task, teacher=teacher)
+    last = list(made)[-1]
+    made[f"{last}, 8 bits"] = dynamic(made[last])
+    made["25% of units out, by norms"] = prune_units(full, 0.25).stack
+    made["75% of weights zero"] = prune_weights(full, 0.75)
+    if KERAS:
+        made["75% zero, trained on"] = train_on(full, task, 0.75, teacher)
     print(NO_LATENCY)
-    for tier in ("LIGHT", "MICRO"):
-        if tier == "LIGHT" and importlib.util.find_spec("keras") is None:
-            print("LIGHT needs Keras: left out")
-            continue
+    return {name: (stack, readout) for name, stack in made.items()} | tiers(full, readout, task)
+
+
+def tiers(full: Stack, readout: Readout, task: Task) -> Variants:
+    """LIGHT, where there is Keras, and MICRO."""
+    found: Variants = {}
+    teacher = partial(full.outputs, task.rows)
+    names: tuple[LesserTier, ...] = ("LIGHT", "MICRO") if KERAS else ("MICRO",)
+    for tier in names:
         began = time.perf_counter()
-        made = distil(tier, task, full.scaler, readout, teacher, DistilConfig())  # type: ignore[arg-type]
+        made = distil(tier, task, full.scaler, readout, teacher)
         print(
             f"{tier} took {time.perf_counter() - began:.1f} s; {sensitivity_of(made.stack, task)}"
         )
@@ -99,14 +108,14 @@ def main() -> None:
     p = full.outputs(task.rows, task.parts.test)
     x = np.ascontiguousarray(task.rows.x[task.parts.test][:4_000])
     print(
-        f"\n{'':22}   p50    p99  ns  weights bytes    KL     argmax  alpha   calm  storm   moves"
+        f"\n{'':36}   p50    p99  ns  weights bytes    KL     argmax  alpha   calm  storm   moves"
     )
     for name, (stack, own) in found.items():
         network = stack.network()
         ns = time_native(network, x, "step", seconds=arguments.seconds).quantiles()
         c = compare(stack, own, task, p, readout)
         print(
-            f"{name:22} {ns['p50']:5.0f}  {ns['p99']:5.0f}      {stack.parameters:7,} "
+            f"{name:36} {ns['p50']:5.0f}  {ns['p99']:5.0f}      {stack.parameters:7,} "
             f"{network.weight_bytes:6,} {c['kl']:9.1e} {c['argmax']:7.1%} {c['alpha']:6.3f} "
             f"{c.get('calm_alpha', float('nan')):6.3f} {c.get('storm_alpha', float('nan')):6.3f} "
             f"{c['moves']:7.3f}"
