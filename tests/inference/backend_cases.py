@@ -215,7 +215,7 @@ def made_bundles(folder: Path) -> dict[str, Bundle]:
         stack, home = stack_of(name), folder / f"{name}.bundle"
         home.mkdir()
         write_network(folder / f"{name}.npz", stack.layers, stack.weights)
-        orders += [_order(folder, home, name, stack, part) for part in parts_of(name)]
+        orders += [order_of(folder, home, name, stack, part) for part in parts_of(name)]
     if orders:
         export_apart(folder, orders)
     for name in NETWORKS:
@@ -246,7 +246,7 @@ def card_of(name: str, stack: Stack, parts: Sequence[Any] = (), **changes: Any) 
     return Card(**(facts | changes))
 
 
-def _order(folder: Path, home: Path, name: str, stack: Stack, part: Part) -> dict[str, Any]:
+def order_of(folder: Path, home: Path, name: str, stack: Stack, part: Part) -> dict[str, Any]:
     return {
         "network": str(folder / f"{name}.npz"),
         "file": str(home / part.file),

@@ -8,7 +8,6 @@ import threading
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from backend_cases import (
     AGAIN,
     CASES,
@@ -26,6 +25,7 @@ from backend_cases import (
     random_rows,
     rest_server,
 )
+from click.testing import CliRunner
 
 from hft.cli.main import cli
 from hft.data.store import Store

@@ -108,7 +108,7 @@ class RestClient:
             raise VenueDisconnected(f"{method} {self.url}{tail}: {told}") from error
 
     def _read(self, tail: str, status: int, content: bytes) -> Any:
-        told = content.decode("utf-8", "replace").strip()[:_SHOWN]
+        told = " ".join(content.decode("utf-8", "replace").split())[:_SHOWN]
         if status != http.client.OK:
             raise ModelError(f"{self.url}{tail}: status {status}: {told}")
         try:

@@ -72,26 +72,35 @@ class ServingBackend(PartBackend):
         memories = self.signature.memories
         return {name: np.zeros(shape).tolist() for name, shape in memories.items()}
 
-    def request(self, state: ServingState) -> bytes:
-        """What is sent for the row in `state.x`."""
-        if self.form == "window":
-            return _windows_request(state.x)
-        inputs = {"x": state.x.tolist(), **state.memories}
-        return msgspec.json.encode({"signature_name": SIGNATURES["step"], "inputs": inputs})
+    def request(self, x: Floats, memories: dict[str, Any]) -> bytes:
+        """What is sent for scaled rows `x` of shape `x_shape`, and a step's memories."""
+        name = SIGNATURES[self.form]
+        if self.form == "window":  # row format: one instance a stream
+            return msgspec.json.encode({"signature_name": name, "instances": x.tolist()})
+        inputs = {"x": x.tolist(), **memories}
+        return msgspec.json.encode({"signature_name": name, "inputs": inputs})
+
+    def made_up_requests(self, n: int = 64) -> list[bytes]:
+        """Requests of streams that have seen no row, for a load test."""
+        from hft.inference.bench.measure import made_up_rows
+
+        rows = made_up_rows(self.bundle.card.scaler, n * max(self.window_rows, 1))
+        x = np.empty(rows.shape, np.float32)
+        self.frame.scale(rows, np.empty(rows.shape), x)
+        return [self.request(block, self.zeros()) for block in x.reshape(n, *self.x_shape)]
 
     def _require_same(self) -> None:
         """The server may serve what was deployed before: a few answers tell."""
         if not self.bundle.layers(self.tier):
             return
+        from hft import _core
         from hft.inference.bench.measure import made_up_rows
 
         rows = made_up_rows(self.bundle.card.scaler, self.window_rows or 8)
-        theirs, ours = np.zeros((2, *self._out), np.float32)
+        theirs = np.zeros(self._out, np.float32)
         self.window(rows, theirs)
         network = self.bundle.network(tier=self.tier, precision="fp32")
-        from hft import _core
-
-        ours[:] = _core.NetworkStream(network).batch(rows)[-1]
+        ours = _core.NetworkStream(network).batch(rows)[-1]
         n = self.frame.classes
         off = float(np.abs(theirs[:n] - ours[:n]).max())
         if not off <= SAME:
@@ -104,28 +113,36 @@ class ServingBackend(PartBackend):
         return ServingState(self)
 
     def _run(self, state: ServingState) -> None:
-        told, _ = state.client.predict(self.request(state))
+        told, _ = state.client.predict(self.request(state.x, state.memories))
         if self.form == "window":
             state.y[...] = self._tensor(told, "predictions", (1, self.frame.classes))
             return
         memories = self.signature.memories
-        # Of a single output the name is left out.
-        outputs = told["outputs"] if memories and "outputs" in told else {"y": told.get("outputs")}
-        state.y[...] = self._tensor(outputs, "y", state.y.shape)
+        if not memories:  # of a single output the name is left out
+            state.y[...] = self._tensor(told, "outputs", state.y.shape)
+            return
+        outputs = self._field(told, "outputs")
+        y = self._tensor(outputs, "y", state.y.shape)
         for name, shape in memories.items():
             self._tensor(outputs, f"{name}_out", shape)
+        state.y[...] = y
         state.memories = {name: outputs[f"{name}_out"] for name in memories}
+
+    def _field(self, told: Any, name: str) -> Any:
+        if not isinstance(told, dict) or name not in told:
+            raise ModelError(f"{self.url}: answer has no {name}: {str(told)[:200]}")
+        return told[name]
 
     def _tensor(self, told: Any, name: str, shape: tuple[int, ...]) -> Floats:
         """A tensor of an answer."""
         try:
-            array = np.array(told[name], np.float32)
-        except (KeyError, TypeError, ValueError) as error:
+            array = np.array(self._field(told, name), np.float32)
+        except (TypeError, ValueError) as error:
             raise ModelError(
-                f"{self.url}: answer has no tensor {name}: {str(told)[:200]}"
+                f"{self.url}: {name} is no tensor of numbers: {str(told)[:200]}"
             ) from error
         if array.shape != shape:
-            raise ModelError(f"{self.url}: {name} is {array.shape}, want {shape}")
+            raise ModelError(f"{self.url}: {name} is {array.shape}, want {shape}; {AGAIN}")
         return array
 
     def _batch(self, states: Sequence[ServingState], rows: Doubles, out: Floats) -> None:
@@ -134,7 +151,7 @@ class ServingBackend(PartBackend):
             return
 
         def answers(x: Floats) -> Floats:
-            told, _ = states[0].client.predict(_windows_request(x))
+            told, _ = states[0].client.predict(self.request(x, {}))
             return self._tensor(told, "predictions", (len(x), self.frame.classes))
 
         self._batch_windows(states, rows, out, answers)
@@ -145,11 +162,6 @@ class ServingBackend(PartBackend):
     def _close(self) -> None:
         for client in self._clients:
             client.close()
-
-
-def _windows_request(x: Floats) -> bytes:
-    """Row format: one instance a stream."""
-    return msgspec.json.encode({"signature_name": SIGNATURES["window"], "instances": x.tolist()})
 
 
 def _signature(told: Any, name: str, url: str) -> Signature:
