@@ -74,7 +74,7 @@ def window_model(
         x = _WINDOWS[layer.kind](g, x, layer, arrays)
     x = g.node("Gather", x, g.constant(np.array(rows - 1, np.int64)), axis=0)  # (1, units)
     for layer, arrays in zip(layers[last + 1 :], weights[last + 1 :], strict=True):
-        x, _ = _dense_step(g, x, [], layer, arrays, 0.0)
+        x, _ = _STEPS[layer.kind](g, x, [], layer, arrays, 0.0)
     g.output(x, "y", (1, layers[-1].units))
     return g.model("window")
 
