@@ -357,7 +357,7 @@ def test_a_release_check_ends_with_1_where_the_new_is_worse(folder: Path, tmp_pa
 def test_batches_are_measured_run_and_told_as_a_recipe(folder: Path) -> None:
     code, told = invoke("inference", folder, "--batch", "--seconds", "0.05")
     assert code == 0, told
-    for words in ("alpha", "at once", "deadline", "per_item", "max_batch = 64", "run on the clock"):
+    for words in ("alpha", "at once", "deadline", "per_item", "max_batch = 64", "On the clock"):
         assert words in told
 
 
