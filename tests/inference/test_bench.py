@@ -361,6 +361,62 @@ def test_batches_are_measured_run_and_told_as_a_recipe(folder: Path) -> None:
         assert words in told
 
 
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the tiny bundle's features."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "look.py").write_text(
+        "from hft import Strategy\n"
+        "from hft.features import Features, OnTouch, imbalance, ofi, spread\n"
+        "class Look(Strategy):\n"
+        "    features = Features(spread(), imbalance(5), ofi(3, '100ms'),\n"
+        "                        trigger=OnTouch(sizes=True))\n"
+    )
+    command = ["dataset", str(home / "look.py"), "--set", "data.synth.duration_s=60"]
+    command += ["--labels", "500ms", "--latency", "1ms", "-o", str(home / "set")]
+    run = CliRunner().invoke(cli, ["-q", *command], catch_exceptions=False)
+    assert run.exit_code == 0, run.output
+    return home / "set"
+
+
+def test_rows_arrive_as_they_were_recorded(folder: Path, dataset: Path, tmp_path: Path) -> None:
+    from hft.inference.dataset_reading import open_dataset
+
+    out = tmp_path / "p.parquet"
+    code, told = invoke(
+        "inference",
+        folder,
+        "--arrivals",
+        dataset,
+        "--seconds",
+        "30",
+        "-o",
+        out,
+        "--backend",
+        "native",
+    )
+    assert code == 0, told
+    assert "arrivals as in set" in told
+    ts = np.concatenate([f["ts"].to_numpy() for f in open_dataset(dataset).frames("test")])
+    served = load_profile(out).numbers("ts")
+    assert np.array_equal(np.diff(served), np.diff(ts[: served.size]))
+
+
+def test_answers_are_compared_on_rows_of_a_data_set(
+    folder: Path, dataset: Path, tmp_path: Path
+) -> None:
+    quick = ("--seconds", "0.05", "--slower", "10", "--dataset", dataset)
+    assert invoke("release", folder, folder, *quick)[0] == 0
+    from hft.features import Features, OnTouch, imbalance, micro_price, spread
+    from hft.inference.card import entries_of
+
+    entries, _ = entries_of(Features(spread(), imbalance(5), micro_price(), trigger=OnTouch()))
+    tiny(tmp_path / "a.bundle", features=entries)
+    code, told = invoke("release", tmp_path / "a.bundle", tmp_path / "a.bundle", *quick)
+    assert code == 2
+    assert "reads spread, imbalance_5, micro_price" in told
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

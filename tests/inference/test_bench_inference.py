@@ -1,4 +1,4 @@
-"""`make bench-inference` in its quick mode: what it writes is whole, and no part of it is made up."""
+"""`make bench-inference` in its quick mode: what it writes is whole and follows from its lines."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_a_recipe_charges_what_the_line_says() -> None:
     recipe = to_recipe(tomllib.loads("\n".join(recipe_of(line(80_000.4, 1_500.2), 16))))
     assert recipe.latency.inference == "81500ns"
     assert recipe.latency.server.max_batch == 16
-    assert recipe.latency.server.per_item == "1500ns"
+    assert recipe.latency.server.per_item == recipe.latency.server.per_row == "1500ns"
 
 
 # ---- the line

@@ -173,14 +173,19 @@ def run(
 
 
 def recipe_of(curve: Curve, max_batch: int) -> list[str]:
-    """Lines of a recipe by which a replay charges what the batcher of deadline 0 takes."""
+    """Lines of a recipe by which a replay charges what the batcher of deadline 0 takes.
+
+    Of a stream that has several rows waiting the newest is answered; the others are charged, since
+    a model's state moves over all of them.
+    """
     alpha, beta = round(curve.alpha_ns), max(round(curve.beta_ns), 0)
     return [
         "[latency]",
         f'inference = "{format_ns(alpha + beta)}"',
         "",
         "[latency.server]",
-        'mode = "queue"',
+        'mode = "conflate"',
         f"max_batch = {max_batch}",
         f'per_item = "{format_ns(beta)}"',
+        f'per_row = "{format_ns(beta)}"',
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from hft.inference.bench.measure import (
     BACKENDS,
     Batches,
     Floats,
+    Line,
     Subject,
     at_rate,
     made_up_rows,
@@ -32,6 +34,7 @@ from hft.inference.bench.profile import profile_of_bench
 from hft.inference.bench.rate import Served, poisson, recorded
 from hft.inference.bench.release import Limits, Release, check_release
 from hft.inference.bench.timing import Int, quantiles
+from hft.inference.bundle import Bundle
 from hft.inference.card import TierName
 
 if TYPE_CHECKING:
@@ -81,13 +84,13 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
     if wanted.out is not None:
         _require_one(chosen, wanted)
     _say_where(wanted.threads, console)
-    lines = [
-        line
-        for subject in chosen
+    lines = []
+    for subject in chosen:
         for line in steps_of(
             subject, seconds=wanted.seconds, cold=wanted.cold, beside=wanted.neighbour
-        )
-    ]
+        ):
+            lines.append(line)
+            _tell(line)
     show(steps_table(f"{path.name}, a row, {wanted.tier}", lines), console)
     if wanted.rate is not None or wanted.dataset is not None:
         arrival, told = _arrivals(wanted)
@@ -118,6 +121,13 @@ def _require_one(chosen: list[Subject], wanted: Wanted) -> None:
     if wanted.out.suffix != ".parquet":
         raise ConfigError(f"a profile is a .parquet file, {wanted.out} is not")
     require_folder(wanted.out.parent)
+
+
+def _tell(line: Line) -> None:
+    # A bar that moves by itself would take turns with what is timed.
+    if sys.stderr.isatty():
+        took = duration(line.timing.quantiles()["p50"])
+        print(f"{line.subject.name}, {line.form}, {line.where}: p50 {took}", file=sys.stderr)
 
 
 def _say_where(threads: int, console: Console) -> None:
@@ -157,11 +167,24 @@ def _arrivals(wanted: Wanted) -> tuple[Int, str]:
     return recorded(ts), f"arrivals as in {wanted.dataset.name}"
 
 
-def rows_of(folder: Path) -> tuple[Int, Floats]:
-    """Times and features of the test part of a data set, (n,) and (n, inputs)."""
+def rows_of(folder: Path, of: Bundle | None = None) -> tuple[Int, Floats]:
+    """Times and features of the test part of a data set, (n,) and (n, inputs).
+
+    Args:
+        folder: that `hft dataset` wrote.
+        of: whose features they must be; None: any.
+
+    Raises:
+        ConfigError: other features, or no row.
+    """
     from hft.inference.dataset_reading import open_dataset
 
     dataset = open_dataset(folder)
+    if of is not None and tuple(dataset.facts.features) != of.card.features:
+        raise ConfigError(
+            f"{folder} has columns {', '.join(dataset.names)}; {of.path.name} reads "
+            f"{', '.join(f.name for f in of.card.features)}, by the same definitions"
+        )
     ts, x = [], []
     for frame in dataset.frames("test"):
         ts.append(frame["ts"].to_numpy())
@@ -294,7 +317,7 @@ def bench_release(
             highlight=False,
         )
     else:
-        x = rows_of(dataset)[1][-RELEASE_ROWS:]
+        x = rows_of(dataset, theirs.bundle)[1][-RELEASE_ROWS:]
     _say_where(threads, console)
     with ours.held():
         release = check_release(ours, theirs, x, limits=limits, seconds=seconds)
