@@ -9,50 +9,57 @@ same network for other backends; each is checked against its hash where it is op
 
 from __future__ import annotations
 
-import hashlib
-import tomllib
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from hft.durations import parse_ns
 from hft.errors import ConfigError, ModelError
-from hft.features import Feature, Features, Trigger
+from hft.features import Feature, Features
 from hft.inference.card import (
-    FORMAT,
     Card,
-    FeatureEntry,
     LayerEntry,
     LesserTier,
     PartEntry,
     Readout,
     TierName,
-    TriggerEntry,
     to_toml,
 )
-from hft.whole_files import replacing, write_whole
+from hft.inference.card_reading import features_of, placeholders, read_card, require_frame
+from hft.inference.weights import (
+    AGAIN,
+    ARRAYS,
+    Weights,
+    core_layer,
+    part_sha256,
+    read_weights,
+    require_inputs,
+    weights_of,
+    write_weights,
+)
+from hft.whole_files import write_whole
+
+__all__ = [
+    "ARRAYS",
+    "CARD",
+    "READOUT",
+    "WEIGHTS",
+    "Bundle",
+    "Weights",
+    "core_layer",
+    "features_of",
+    "load_bundle",
+    "part_sha256",
+    "placeholders",
+    "read_card",
+    "save_bundle",
+]
 
 CARD, WEIGHTS = "model.toml", "weights.npz"
 READOUT = ("alpha_ticks", "confidence")
 """Outputs the core adds after the network's own, where the bundle has a readout."""
-
-ARRAYS = {
-    "lstm": ("kernel", "recurrent", "bias"),
-    "gru": ("kernel", "recurrent", "bias"),
-    "conv": ("kernel", "bias"),
-    "dense": ("kernel", "bias"),
-}
-"""Of each kind of layer, as Keras orders them."""
-_GATES = {"lstm": 4, "gru": 3}
-_PRECISIONS = {"fp32": "float32", "int8": "int8"}
-Weights = Sequence[Mapping[str, npt.NDArray[np.float32]]]
-"""By layer, its arrays by name (`ARRAYS`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,7 @@ class Bundle:
                 f"{self.path / CARD}: {tier} has no native layers; run it by a part: "
                 f"{_listed(self.card.parts)}"
             )
-        if precision not in ("", *_PRECISIONS):
+        if precision not in ("", "fp32", "int8"):
             raise ModelError(
                 f"{self.path}: the native backend has no {precision}: want fp32 or int8"
             )
@@ -132,7 +139,8 @@ class Bundle:
                 isa=isa,
             )
         except (ConfigError, TypeError) as error:
-            raise ModelError(f"{self.path}: {error}") from error
+            file = WEIGHTS if tier == "FULL" else self.card.tiers[tier].weights
+            raise ModelError(f"{self.path / file}: {error}; {AGAIN}") from error
 
     def part(
         self, backend: str, *, form: str = "", precision: str = "", tier: TierName = "FULL"
@@ -154,14 +162,14 @@ class Bundle:
         )
 
     def _checked(self, entry: PartEntry) -> Path:
-        path = self.path / entry.file
+        path = _inside(self.path, entry.file)
         if not path.exists():
-            raise ModelError(f"{path}: no such part, {CARD} names it; build the bundle again")
+            raise ModelError(f"{path}: no such part, {CARD} names it; {AGAIN}")
         found = part_sha256(path)
         if found != entry.sha256:
             raise ModelError(
                 f"{path}: sha256 is {found[:12]}..., {CARD} says {entry.sha256[:12]}...; it is "
-                "damaged or of another build: build the bundle again"
+                f"damaged or of another build: {AGAIN}"
             )
         return path
 
@@ -192,6 +200,7 @@ def load_bundle(path: str | Path, own: Iterable[Feature] = ()) -> Bundle:
     """
     folder = Path(path)
     card = read_card(folder / CARD)
+    require_frame(card, folder / CARD)
     own_features = {f.name: f for f in own}
     features = features_of(card.features, card.trigger, own_features, folder / CARD)
     entries = {"FULL": (WEIGHTS, card.weights_sha256, card.layers)} | {
@@ -199,9 +208,10 @@ def load_bundle(path: str | Path, own: Iterable[Feature] = ()) -> Bundle:
     }
     found: dict[str, Weights] = {}
     for name, (file, sha256, layers) in entries.items():
-        arrays = _read_weights(folder / file, sha256)
-        _check_inputs(card, arrays, folder, file)
-        found[name] = _weights_of(layers, arrays, folder / file)
+        path = _inside(folder, file)
+        arrays = read_weights(path, sha256, CARD)
+        require_inputs(card, arrays, path, folder / CARD)
+        found[name] = weights_of(layers, arrays, path, CARD)
     full = found.pop("FULL")
     bundle = Bundle(folder, card, features, full, found)  # type: ignore[arg-type]
     for tier in bundle.tiers:
@@ -228,129 +238,20 @@ def save_bundle(
     folder.mkdir(parents=True, exist_ok=True)
     tiers = dict(card.tiers)
     for name, of_tier in (lesser or {}).items():
-        sha256 = _write_weights(folder / tiers[name].weights, card, of_tier)
+        sha256 = write_weights(folder / tiers[name].weights, card, of_tier)
         tiers[name] = msgspec.structs.replace(tiers[name], weights_sha256=sha256)
-    sha256 = _write_weights(folder / WEIGHTS, card, weights)
+    sha256 = write_weights(folder / WEIGHTS, card, weights)
     card = msgspec.structs.replace(card, weights_sha256=sha256, tiers=tiers)
     write_whole(folder / CARD, to_toml(card).encode())
     return load_bundle(folder, placeholders(card))
 
 
-def _write_weights(path: Path, card: Card, weights: Weights) -> str:
-    arrays: dict[str, npt.NDArray[Any]] = {
-        f"layer{n}_{part}": np.ascontiguousarray(array, np.float32)
-        for n, layer in enumerate(weights, 1)
-        for part, array in layer.items()
-    }
-    arrays["inputs"] = np.array([str(f) for f in card.features])
-    with replacing(path) as draft, draft.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    return part_sha256(path)
-
-
-def read_card(path: Path) -> Card:
-    """`model.toml`, checked against its types.
-
-    Raises:
-        ModelError: absent, not TOML, not of this version.
-    """
-    if not path.exists():
-        raise ModelError(f"{path}: no such file; `hft train` and `hft build` write a bundle")
-    try:
-        card = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Card)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise ModelError(f"{path}: {error}") from error
-    if card.format != FORMAT:
-        raise ModelError(
-            f"{path}: format is {card.format}, this version reads {FORMAT}; train again"
-        )
-    return card
-
-
-def _read_weights(path: Path, sha256: str) -> dict[str, npt.NDArray[Any]]:
-    if not path.exists():
-        raise ModelError(f"{path}: no such file; {CARD} needs it beside it")
-    found = part_sha256(path)
-    if found != sha256:
-        raise ModelError(
-            f"{path}: sha256 is {found[:12]}..., {CARD} says {sha256[:12]}...; "
-            "the two files are not from the same training"
-        )
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{path}: {error}") from error
-
-
-def _weights_of(
-    layers: Iterable[LayerEntry], arrays: Mapping[str, npt.NDArray[Any]], path: Path
-) -> Weights:
-    weights = []
-    for n, layer in enumerate(layers, 1):
-        names = {part: f"layer{n}_{part}" for part in ARRAYS[layer.kind]}
-        for name in names.values():
-            if name not in arrays:
-                raise ModelError(f"{path}: no array {name!r}, which layer {n} ({layer.kind}) needs")
-        weights.append({part: arrays[name] for part, name in names.items()})
-        units = weights[-1]["bias"].shape[-1] // _GATES.get(layer.kind, 1)
-        if units != layer.units:
-            raise ModelError(f"{path}: layer {n} has {units} units, {CARD} says {layer.units}")
-    return weights
-
-
-def features_of(
-    entries: Iterable[FeatureEntry],
-    trigger: TriggerEntry,
-    own: Mapping[str, Feature],
-    path: Path,
-) -> Features:
-    """What a card's entries describe; `path` is where they stand.
-
-    Raises:
-        ModelError: an entry is none that the core knows, or an own feature is not given.
-    """
-    from hft import _core
-
-    columns = []
-    for e in entries:
-        if e.kind == "own":
-            if e.name not in own:
-                raise ModelError(f"{path}: own feature {e.name!r} is not given to load_bundle")
-            columns.append(own[e.name])
-            continue
-        try:
-            columns.append(
-                Feature(e.kind, e.name, e.levels, parse_ns(e.window or 0), e.side, e.log)
-            )
-            _core.FeatureStream([columns[-1].to_core()], _core.trigger("packet"))
-        except ConfigError as error:
-            raise ModelError(f"{path}: feature {e.name!r}: {error}") from error
-    t = trigger
-    try:
-        return Features(*columns, trigger=Trigger(t.kind, t.sizes, parse_ns(t.interval or 0)))
-    except ConfigError as error:
-        raise ModelError(f"{path}: {error}") from error
-
-
-def _check_inputs(
-    card: Card, arrays: Mapping[str, npt.NDArray[Any]], folder: Path, file: str
-) -> None:
-    if "inputs" not in arrays:
-        raise ModelError(f"{folder / file}: no array 'inputs'; train again")
-    trained = [str(text) for text in arrays["inputs"]]
-    given = [str(f) for f in card.features]
-    for n, (was, now) in enumerate(zip(trained, given, strict=False), 1):
-        if was != now:
-            raise ModelError(
-                f"{folder / CARD}: feature {n} is {now}, but the weights' input {n} is {was}; "
-                "features must be those of the training, in its order"
-            )
-    for what, count in (("features", len(given)), ("scaler.mean", len(card.scaler.mean))):
-        if count != len(trained):
-            raise ModelError(
-                f"{folder / CARD}: {what} has {count} entries, the weights take {len(trained)}"
-            )
+def _inside(folder: Path, file: str) -> Path:
+    """A file of the bundle, and of nothing outside it."""
+    path = Path(file)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise ModelError(f"{folder / CARD}: {file!r} is not a file of the bundle; {AGAIN}")
+    return folder / path
 
 
 def _check_outputs(bundle: Bundle, tier: TierName) -> None:
@@ -361,35 +262,3 @@ def _check_outputs(bundle: Bundle, tier: TierName) -> None:
             f"{bundle.path / CARD}: {tier} gives {network.outputs} outputs, "
             f"named are {len(bundle.outputs)}: {names}"
         )
-
-
-def core_layer(entry: LayerEntry, weights: Mapping[str, npt.NDArray[Any]]) -> Any:
-    from hft import _core
-
-    precision, kernel, bias = _PRECISIONS[entry.precision], weights["kernel"], weights["bias"]
-    if entry.kind == "lstm":
-        return _core.lstm_layer(kernel, weights["recurrent"], bias, precision)
-    if entry.kind == "gru":
-        return _core.gru_layer(kernel, weights["recurrent"], bias, precision)
-    make = _core.conv_layer if entry.kind == "conv" else _core.dense_layer
-    return make(kernel, bias, entry.activation, precision)
-
-
-def placeholders(card: Card) -> list[Feature]:
-    """Own features of a card without their code, for who reads a bundle but makes no rows."""
-    return [
-        Feature("own", e.name, update=lambda state, row: (state, 0.0))
-        for e in card.features
-        if e.kind == "own"
-    ]
-
-
-def part_sha256(path: Path) -> str:
-    """Of a file; of a folder, over its files' names and contents in order of their names."""
-    if path.is_file():
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    digest = hashlib.sha256()
-    for file in sorted(p for p in path.rglob("*") if p.is_file()):
-        digest.update(f"{file.relative_to(path).as_posix()}\0{file.stat().st_size}\0".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
