@@ -10,23 +10,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from hft.errors import ConfigError, ModelError
+from hft.errors import ConfigError
 from hft.inference.bundle import Weights
 from hft.inference.card import LayerEntry, LesserTier, Readout, Scaler, TierEntry
 from hft.inference.compress.lessons import Lesson, answers_of, lesson_of, softmax_fit
 from hft.inference.compress.lessons import Teacher as Teacher
 from hft.inference.compress.quantise import divergence
 from hft.inference.compress.stack import Stack, scaled
+from hft.inference.compress.train_on import TrainOn, train_on
 from hft.inference.dataset import Floats
-from hft.inference.keras_models import keras_seeded
 from hft.inference.scores import correlation, slope
 from hft.inference.task import Report, Task
+
+PIECE_ROWS = 8
+"""That LIGHT learns together; 32 such pieces make a batch."""
 
 
 class DistilConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,7 +39,7 @@ class DistilConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     units: tuple[int, int] = (32, 16)
     """Hidden layers of LIGHT."""
     epochs: int = 5
-    """Of LIGHT; the one nearest to FULL on the calibration slice is kept."""
+    """Of LIGHT."""
     learning_rate: float = 3e-3
     """Of LIGHT."""
     ridge: float = 1e-4
@@ -44,6 +48,8 @@ class DistilConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Training rows used, in evenly spaced blocks."""
     seed: int = 1
     """Of LIGHT."""
+    limit_s: float = 600.0
+    """For LIGHT's training, which has a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +94,12 @@ def distil(
         ModelError: the teacher's outputs are no probabilities.
     """
     config = config or DistilConfig()
-    lesson = lesson_of(task, lambda cut: scaled(task.rows.x[cut], scaler), teacher, config.at_most)
     if tier == "MICRO":
-        stack = micro(lesson, scaler, config.ridge)
+        x = partial(_scaled_rows, task, scaler)
+        stack = micro(lesson_of(task, x, teacher, config.at_most), scaler, config.ridge)
     else:
-        stack = _light(lesson, scaler, task, answers_of(teacher, task.parts.calibrate), config)
+        outputs = answers_of(teacher, task.parts.calibrate).shape[1]
+        stack = _light(task, scaler, teacher, outputs, config)
     own = None if readout is None else _readout(stack, task, readout)
     metrics = compare(stack, own, task, answers_of(teacher, task.parts.test), readout)
     report(
@@ -134,36 +141,27 @@ def refit_head(stack: Stack, task: Task, teacher: Teacher, config: DistilConfig)
     return replace(stack, weights=[*stack.weights[:-1], weights])
 
 
-def _light(
-    lesson: Lesson, scaler: Scaler, task: Task, later: Floats, config: DistilConfig
-) -> Stack:
-    keras = keras_seeded(config.seed)
-    activations = ("relu", "relu", "softmax")
-    sizes = (*config.units, lesson.target.shape[1])
-    dense = [
-        keras.layers.Dense(units, activation=activation)
-        for units, activation in zip(sizes, activations, strict=True)
-    ]
-    model = keras.Sequential([keras.Input((lesson.x.shape[1],)), *dense])
-    batch = 256
-    steps = -(-len(lesson.x) // batch) * config.epochs
-    rate = keras.optimizers.schedules.CosineDecay(config.learning_rate, steps, alpha=0.05)
-    model.compile(
-        optimizer=keras.optimizers.Adam(rate),
-        loss="categorical_crossentropy",  # KL and a constant: the target's entropy
-        weighted_metrics=[],
+def _light(task: Task, scaler: Scaler, teacher: Teacher, outputs: int, how: DistilConfig) -> Stack:
+    sizes = (len(scaler.mean), *how.units, outputs)
+    rng = np.random.default_rng(how.seed)
+    layers = []
+    for (a, b), activation in zip(pairwise(sizes), ("relu", "relu", "softmax"), strict=True):
+        reach = np.sqrt(6.0 / (a + b))  # Glorot and Bengio (2010), equation 16
+        layers.append((rng.uniform(-reach, reach, (a, b)), np.zeros(b), activation))
+    # A row stands alone here, so that short pieces only make the batches smaller.
+    training = TrainOn(
+        epochs=how.epochs,
+        learning_rate=how.learning_rate,
+        piece_rows=PIECE_ROWS,
+        at_most=max(how.at_most // PIECE_ROWS, 1),
+        seed=how.seed,
+        limit_s=how.limit_s,
     )
-    best: tuple[float, Stack | None] = (np.inf, None)
-    for _ in range(config.epochs):
-        model.fit(lesson.x, lesson.target, sample_weight=lesson.weight, batch_size=batch, verbose=0)
-        arrays = [layer.get_weights() for layer in dense]
-        stack = _dense([(*a, name) for a, name in zip(arrays, activations, strict=True)], scaler)
-        away = divergence(later, stack.outputs(task.rows, task.parts.calibrate))
-        if away < best[0]:
-            best = (away, stack)
-    if best[1] is None:
-        raise ModelError("LIGHT did not learn: its outputs are not finite; take a smaller rate")
-    return best[1]
+    return train_on(_dense(layers, scaler), task, teacher=teacher, config=training)
+
+
+def _scaled_rows(task: Task, scaler: Scaler, cut: slice) -> npt.NDArray[np.float32]:
+    return scaled(task.rows.x[cut], scaler)
 
 
 def compare(

@@ -24,10 +24,13 @@ from hft.inference.compress.lessons import Teacher, answers_of, blocks_of
 from hft.inference.compress.prune_weights import require_share
 from hft.inference.compress.stack import Stack
 from hft.inference.dataset import Floats
-from hft.inference.keras_models import require_keras
 from hft.inference.task import Task
 
 Tool = Literal["masks", "tfmot"]
+_NEEDS: dict[Tool, tuple[str, ...]] = {
+    "masks": ("keras", "tensorflow"),
+    "tfmot": ("tensorflow_model_optimization", "tf_keras"),
+}
 
 
 class TrainOn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,9 +39,9 @@ class TrainOn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tool: Tool = "masks"
     epochs: int = 2
     learning_rate: float = 1e-3
-    """Of weights that are trained already."""
+    """At first; it falls to a twentieth along a cosine."""
     piece_rows: int = 50
-    """Of a streaming model: rows of a piece; its first fifth brings a state, and is not counted."""
+    """Of a streaming model: rows of a piece. The first fifth brings a state, and is not counted."""
     at_most: int = 4_000
     """Pieces, or windows, used."""
     seed: int = 1
@@ -118,21 +121,29 @@ def require_tool(tool: Tool) -> None:
     Raises:
         ConfigError: names the extra to install.
     """
-    if tool == "masks":
-        return require_keras()
-    for name in ("tensorflow_model_optimization", "tf_keras"):
-        if importlib.util.find_spec(name) is None:
-            raise ConfigError(
-                f"pruning with tfmot needs {name}: pip install 'hft-framework[prune]'; the tool "
-                "masks does without"
-            )
+    missing = _missing(tool)
+    if missing:
+        extra = "train" if tool == "masks" else "prune"
+        raise ConfigError(
+            f"training on with {tool} needs {', '.join(missing)}: pip install "
+            f"'hft-framework[{extra}]'"
+        )
+
+
+def has_tool(tool: Tool) -> bool:
+    """Whether it is installed."""
+    return not _missing(tool)
+
+
+def _missing(tool: Tool) -> list[str]:
+    return [name for name in _NEEDS[tool] if importlib.util.find_spec(name) is None]
 
 
 def _pieces(stack: Stack, task: Task, teacher: Teacher | None, config: TrainOn) -> _Pieces:
     length = stack.window_rows or config.piece_rows
     # Only a window's last row is learned, so that windows may overlap.
     stride = max(length // 10, 1) if stack.window_rows else length
-    uncounted = length - 1 if stack.window_rows else length // 5
+    uncounted = length - 1 if stack.window_rows else length // 5 if stack.has_memory else 0
     offsets = np.arange(1 - length, 1)
     behind = task.rows.since_fresh()
     x, target, weight = [], [], []

@@ -89,8 +89,10 @@ def _model(keras: Any, entries: tuple[LayerEntry, ...], arrays: dict[str, Any]) 
 def _fit(
     keras: Any, model: Any, arrays: dict[str, Any], how: TrainOn, callbacks: list[Any]
 ) -> None:
+    steps = -(-len(arrays["x"]) // BATCH) * how.epochs
+    rate = keras.optimizers.schedules.CosineDecay(how.learning_rate, steps, alpha=0.05)
     model.compile(
-        optimizer=keras.optimizers.Adam(how.learning_rate, clipnorm=1.0),
+        optimizer=keras.optimizers.Adam(rate, clipnorm=1.0),
         loss="categorical_crossentropy",
         weighted_metrics=[],
     )
