@@ -16,7 +16,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -213,14 +213,23 @@ def replay(m: Models, day_rows: int, onnx_rows: int) -> dict[str, Any]:
         one_by_one = _core.NetworkStream(network).steps(part)
         found[f"native_{precision}_bit_equal"] = batch.tobytes() == one_by_one.tobytes()
     _, path = m.streaming.part("onnx", form="step", precision="fp32")
-    step = onnx_step(path, np.clip(rows[:onnx_rows], -5, 5).astype(np.float32))
+    ready = np.clip(rows[:onnx_rows], -5, 5).astype(np.float32)
+    found["onnx_fp32_s_scaled"] = _seconds(onnx_step(path, ready), onnx_rows) * day_rows / onnx_rows
+    with Subject(m.streaming, "onnx", precision="fp32").opened() as backend:
+        state, out = backend.state(), np.zeros(len(backend.outputs), np.float32)
+        each = list(rows[:onnx_rows])
+        took = _seconds(lambda i: backend.step(state, each[i], out), onnx_rows)
+    found["onnx_backend_fp32_s_scaled"] = took * day_rows / onnx_rows
+    return found
+
+
+def _seconds(step: Callable[[int], object], n: int) -> float:
     for i in range(50):
         step(i)
     began = time.thread_time()
-    for i in range(onnx_rows):
+    for i in range(n):
         step(i)
-    found["onnx_fp32_s_scaled"] = (time.thread_time() - began) * day_rows / onnx_rows
-    return found
+    return time.thread_time() - began
 
 
 # ---- aims
@@ -261,10 +270,10 @@ def aims(
             found.append(
                 Aim(f"{shape}, int8: pre-armed p99 [ns]", p99, "below 2000", bool(p99 < 2000))
             )
-    ratio = day["onnx_fp32_s_scaled"] / day["native_fp32_s"]
-    found.append(
-        Aim("a day of rows, fp32: ONNX Runtime over native", ratio, "15 or more", ratio >= 15)
-    )
+    for precision in ("fp32", "int8"):
+        ratio = day["onnx_fp32_s_scaled"] / day[f"native_{precision}_s"]
+        what = f"a day of rows, {precision}: ONNX Runtime over native"
+        found.append(Aim(what, ratio, "15 or more", ratio >= 15))
     equal = day["native_fp32_bit_equal"] and day["native_int8_bit_equal"]
     found.append(Aim("a day in batches bit-equal to one by one", float(equal), "1", equal))
     return found
@@ -373,10 +382,20 @@ def _day_table(day: dict[str, Any]) -> Table:
         ]
         for p in ("fp32", "int8")
     ]
-    rows.append(["ONNX Runtime fp32, step by step", f"{onnx:.1f} s", "1 x", "scaled"])
+    rows.append(["ONNX Runtime fp32, its own call", f"{onnx:.1f} s", "1 x", "scaled"])
+    as_backend = day["onnx_backend_fp32_s_scaled"]
+    rows.append(
+        [
+            "ONNX Runtime fp32, Backend.step",
+            f"{as_backend:.1f} s",
+            f"{onnx / as_backend:.2f} x",
+            "scaled",
+        ]
+    )
     note = (
-        f"{day['rows']:,} rows. ONNX Runtime really stepped {day['onnx_rows_run']:,} of them; its "
-        "time is scaled to the day. Bit-equal: to one row after the other, on 20,000 rows."
+        f"{day['rows']:,} rows as they come, which native scales too; ONNX Runtime's own call gets "
+        f"them scaled. It really stepped {day['onnx_rows_run']:,}; its time is scaled to the day. "
+        "Bit-equal: to one row after the other, on 20,000 rows."
     )
     return Table("A streaming 64x2 over a day", ["", "time", "faster", ""], rows, note)
 

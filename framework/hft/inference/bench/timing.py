@@ -23,7 +23,8 @@ Int = npt.NDArray[np.int64]
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 BLOCK_NS = 400_000
-"""About how long a block is: long enough to count switches beside it, short enough to lose."""
+"""About how long a block is, with what lies between its calls: long enough to count switches beside
+it, short enough to lose."""
 MOST_IN_BLOCK = 256
 FIRST_CALLS = 20
 """Before anything is timed: buffers are made and code is loaded."""
@@ -127,9 +128,10 @@ def timed(
     with _no_collector():
         while blocks.calls < most and (blocks.calls < least or time.perf_counter() < end):
             room = min(blocks.next_size(), most - blocks.calls)
-            switches = involuntary_switches()
+            switches, began = involuntary_switches(), time.perf_counter_ns()
             took = _block(call, before, blocks.calls, room)
-            blocks.add(np.array(took, np.int64), involuntary_switches() != switches)
+            whole_ns = time.perf_counter_ns() - began
+            blocks.add(np.array(took, np.int64), involuntary_switches() != switches, whole_ns)
     return blocks.timing(own)
 
 
@@ -152,19 +154,21 @@ class Blocks:
     def __init__(self) -> None:
         self._took: list[Int] = []
         self._disturbed: list[bool] = []
+        self._each_ns = 0.0
         self.calls = 0
 
-    def add(self, took: Int, disturbed: bool) -> None:  # noqa: FBT001 - of a block, always given
+    def add(self, took: Int, disturbed: bool, whole_ns: int = 0) -> None:  # noqa: FBT001
+        """A block, and how long it took with all that lies between its calls."""
         self._took.append(took)
         self._disturbed.append(disturbed)
+        self._each_ns = whole_ns / took.size
         self.calls += took.size
 
     def next_size(self) -> int:
-        """Calls that fill a block."""
+        """Calls that fill a block, by the last one."""
         if not self._took:
             return 1
-        typical = max(float(np.median(self._took[-1])), 1.0)
-        return int(min(max(BLOCK_NS // typical, 1), MOST_IN_BLOCK))
+        return int(min(max(BLOCK_NS // max(self._each_ns, 1.0), 1), MOST_IN_BLOCK))
 
     def timing(self, own_ns: int) -> Timing:
         """What counts of it: all, where less than a tenth of the calls was undisturbed.
