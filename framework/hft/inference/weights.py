@@ -8,6 +8,7 @@ weights. NumPy's own format without pickle: nothing in it is code.
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,15 @@ def read_weights(path: Path, sha256: str, card: str) -> Arrays:
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file; {card} needs it beside it, {AGAIN}")
-    found = part_sha256(path)
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise ModelError(
             f"{path}: sha256 is {found[:12]}..., {card} says {sha256[:12]}...; the two files are "
             f"not from the same training, or one is damaged: take both from one folder, or {AGAIN}"
         )
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return dict(arrays)
     except Exception as error:  # whatever NumPy and zipfile make of bytes that are no archive
         raise ModelError(f"{path}: {error}; {AGAIN}") from error

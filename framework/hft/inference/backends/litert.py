@@ -48,10 +48,9 @@ class LiteRtBackend(PartBackend):
         try:
             self._interpreter = interpreter_of(model_path=str(path), num_threads=threads)
             self._interpreter.allocate_tensors()
-            runner = self._interpreter.get_signature_runner("step")
+            given, made = _details(self._interpreter)
         except (ValueError, RuntimeError) as error:
             raise ModelError(f"{path}: LiteRT does not load it: {error}; {AGAIN}") from error
-        given, made = runner.get_input_details(), runner.get_output_details()
         self.signature = Signature(_shapes(given), _shapes(made))
         self.signature.require(path, self.x_shape, self.frame.classes, self.form)
         self._path, self._busy = path, threading.Lock()
@@ -60,6 +59,7 @@ class LiteRtBackend(PartBackend):
             (name, given[name]["index"], made[f"{name}_out"]["index"])
             for name in self.signature.memories
         ]
+        self._require_finite(path)
 
     def _state(self) -> LiteRtState:
         return LiteRtState(self)
@@ -94,6 +94,12 @@ def _interpreter() -> Any:
             "backend litert needs LiteRT: pip install 'hft-framework[litert]'"
         ) from error
     return Interpreter
+
+
+def _details(interpreter: Any) -> tuple[Any, Any]:
+    """Inputs and outputs of the step by name. While a runner lives, an interpreter does not run."""
+    runner = interpreter.get_signature_runner("step")
+    return runner.get_input_details(), runner.get_output_details()
 
 
 def _shapes(details: Any) -> dict[str, tuple[int | None, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hft.errors import ConfigError, ModelError
 from hft.inference.backends.parts import (
+    AGAIN,
     PartBackend,
     PartState,
     Signature,
@@ -51,12 +52,13 @@ class OnnxBackend(PartBackend):
                 path, _options(ort, threads), providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # its exceptions have no common class
-            raise ModelError(f"{path}: ONNX Runtime does not load it: {error}") from error
+            raise ModelError(f"{path}: ONNX Runtime does not load it: {error}; {AGAIN}") from error
         self._path, self._ort = path, ort
         self.signature = Signature(
             _shapes(self._session.get_inputs()), _shapes(self._session.get_outputs())
         )
         self.signature.require(path, self.x_shape, self.frame.classes, self.form)
+        self._require_finite(path)
 
     def bound(self, state: OnnxState, old: int, new: int) -> Any:
         """A binding from memories `old` to memories `new`."""

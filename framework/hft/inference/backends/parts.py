@@ -145,6 +145,18 @@ class PartBackend(Backend):
         k = len(self.inputs)
         return (1, self.window_rows, k) if self.form == "window" else (1, k)
 
+    def _require_finite(self, where: object) -> None:
+        """A part whose weights were lost or are NaN loads like any other."""
+        from hft.inference.bench.measure import made_up_rows
+
+        out = np.zeros(len(self.outputs), np.float32)
+        self.window(made_up_rows(self.bundle.card.scaler, self.window_rows or 2), out)
+        if not np.isfinite(out).all():
+            raise ModelError(
+                f"{where}: answers {out.tolist()} to made-up rows: weights are not finite, or the "
+                f"part was exported wrongly; {AGAIN}"
+            )
+
     @abstractmethod
     def _run(self, state: Any) -> None:
         """From `x` and the memory to `y` and the next memory."""

@@ -56,6 +56,7 @@ class ServingBackend(PartBackend):
             """Of the served model."""
             self.signature = _signature(first.metadata(), SIGNATURES[self.form], url)
             self.signature.require(url, self.x_shape, self.frame.classes, self.form)
+            self._require_finite(url)
             self._require_same()
         except BaseException:
             self.close()

@@ -63,6 +63,7 @@ class TensorFlowBackend(PartBackend):
             name: self._tf.zeros(shape, self._tf.float32)
             for name, shape in self.signature.memories.items()
         }
+        self._require_finite(path)
 
     def _state(self) -> TensorFlowState:
         return TensorFlowState(self)
