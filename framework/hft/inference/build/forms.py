@@ -114,7 +114,7 @@ class Forms:
             "window_rows": card.window_rows,
             "inputs": len(card.features),
         }
-        work = "hft.inference.build.originals:export_original"
+        work = "hft.inference.build.window_exports:export_original"
         return made_apart(part, work, arguments, self.draft, self.judge.limit_s)
 
     def _network(self, subject: Subject, tier: TierName) -> Network:
