@@ -22,7 +22,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option("--to", "end", help="Last time, excluded.")
 @click.option("--recipe", type=PATH, help="TOML; by default the one beside the strategy.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key.")
-@click.option("--model", "of_strategy", help="Which model of a strategy with several.")
+@click.option("--source", help="Which model of a strategy with several.")
 @click.option("--card", type=PATH, help="model.toml with the facts of a model that has none.")
 @click.option(
     "--window",
@@ -44,6 +44,11 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 )
 @click.option("--prune-units", type=SHARE, default=0.0, help="Share of hidden units taken out.")
 @click.option("--prune-weights", type=SHARE, default=0.0, help="Share of weights set to 0.")
+@click.option(
+    "--train-on",
+    type=click.Choice(["masks", "tfmot"]),
+    help="Train what pruning leaves; without it the last layer alone is learned anew.",
+)
 @click.option("--distil", is_flag=True, help="Also LIGHT and MICRO, which repeat the model.")
 @click.option(
     "--formats", default="onnx,litert,saved_model", show_default=True, help="Parts to make."
@@ -85,13 +90,14 @@ def build(
     end: str | None,
     recipe: Path | None,
     assignments: tuple[str, ...],
-    of_strategy: str | None,
+    source: str | None,
     card: Path | None,
     window: int,
     warm_up: int,
     precision: str | None,
     prune_units: float,
     prune_weights: float,
+    train_on: str | None,
     distil: bool,  # noqa: FBT001 - click passes flags so
     formats: str,
     budget: str | None,
@@ -125,12 +131,12 @@ def build(
         settings={key: value for key, value in chosen.items() if value},
         assignments=assignments,
         recipe=recipe,
-        model=of_strategy,
+        model=source,
         pnl_ns=parse_ns(pnl),
     )
     options = Options(
         formats=formats_of(formats),
-        cuts=Cuts(prune_units, prune_weights, precision),  # type: ignore[arg-type]  # of Choice
+        cuts=Cuts(prune_units, prune_weights, precision, train_on),  # type: ignore[arg-type]
         distil=distil,
         budget_ns=parse_ns(budget) if budget else 0,
         limit_s=parse_ns(limit) / 1e9,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -13,12 +14,13 @@ from hft.inference.build.subject import Subject
 from hft.inference.bundle import Weights
 from hft.inference.card import Card, LesserTier
 from hft.inference.compress.calibration import Calibration, calibration
-from hft.inference.compress.distil import Teacher, distil
+from hft.inference.compress.distil import DistilConfig, Teacher, distil, refit_head
 from hft.inference.compress.prune_units import prune_units
 from hft.inference.compress.prune_weights import prune_weights
 from hft.inference.compress.quantise import dynamic, quantise
 from hft.inference.compress.sensitivity import sensitivity_of
 from hft.inference.compress.stack import Stack
+from hft.inference.compress.train_on import Tool, TrainOn, train_on
 from hft.inference.task import Report, Task
 
 Precision = Literal["fp32", "int8", "auto"]
@@ -34,6 +36,8 @@ class Cuts:
     """Share of each array's weights that become 0."""
     precision: Precision | None = None
     """Of the native weights; None: as the card has it."""
+    train_on: Tool | None = None
+    """Trains what is left, with `masks` or `tfmot`; None: the last layer is learned anew."""
 
     @property
     def any(self) -> bool:
@@ -78,6 +82,8 @@ def smaller(
     Raises:
         ConfigError: it has no native layers to take anything from, or no rows to calibrate on.
     """
+    if cuts.train_on and not (cuts.units or cuts.weights):
+        raise ConfigError("--train-on trains what pruning leaves: give --prune-units or -weights")
     if not cuts.any:
         return subject
     if not subject.card.layers:
@@ -85,7 +91,7 @@ def smaller(
             f"only native layers can be pruned or kept in 8 bits, the model has none: "
             f"{subject.why_not}"
         )
-    stack = stack_of_subject(subject)
+    whole = stack = stack_of_subject(subject)
     if cuts.units:
         rows = (task.rows, task.parts.calibrate) if task else (None, None)
         pruned = prune_units(stack, cuts.units, rows=rows[0], cut=rows[1])
@@ -95,9 +101,29 @@ def smaller(
     if cuts.weights:
         stack = prune_weights(stack, cuts.weights)
         report(f"{cuts.weights:.0%} of the weights are 0: dense kernels are no faster for it")
+    if cuts.units or cuts.weights:
+        stack = _learned_anew(stack, whole, cuts, task, report)
     stack = _in_bits(stack, cuts.precision, narrow, report)
     card = msgspec.structs.replace(subject.card, layers=stack.layers)
     return replace(subject, card=card, weights=stack.weights)
+
+
+def _learned_anew(
+    stack: Stack, whole: Stack, cuts: Cuts, task: Task | None, report: Report
+) -> Stack:
+    """What is left, taught to say what the whole network said."""
+    if task is None:
+        if cuts.train_on:
+            raise ConfigError("--train-on needs rows to learn on: give --dataset or --store")
+        return stack
+    teacher = partial(whole.outputs, task.rows)
+    if cuts.train_on:
+        report(f"training what is left ({cuts.train_on})")
+        return train_on(stack, task, cuts.weights, teacher, TrainOn(tool=cuts.train_on))
+    if cuts.weights or not stack.gives_probabilities or len(stack.layers) < 2:
+        return stack
+    report("learning the last layer anew")
+    return refit_head(stack, task, teacher, DistilConfig())
 
 
 def _in_bits(
