@@ -217,6 +217,7 @@ def test_an_interrupt_leaves_nothing_behind(rows, tmp_path):
         ({"lanes": 2_000}, ConfigError, "too few for 2000 lanes"),
         ({"window_rows": 60_000}, DataError, "comes 59999 rows after a model begins anew"),
         ({"model": "transformer:d=8"}, ConfigError, "say how long with --window"),
+        ({"model": "dense:8", "learning_rate": float("nan")}, ConfigError, "diverged in epoch 1"),
         ({"class_weights": "heavy"}, ConfigError, "want none, balanced, or three numbers"),
         ({"latency_weight": 0.1}, ConfigError, "--lambda needs --latency-table"),
     ],

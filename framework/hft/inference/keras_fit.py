@@ -56,6 +56,11 @@ def fit(
     cut, best, since = task.parts.calibrate, None, 0
     for epoch in range(config.epochs):
         trained = learner.epoch(epoch, tell)
+        if not np.isfinite(trained):
+            raise ConfigError(
+                f"training diverged in epoch {epoch + 1}, its loss is {trained}: want a smaller "
+                f"learning rate than {config.learning_rate:g}"
+            )
         found = learner.fitted()
         p = found.probabilities(task, cut)
         later = log_loss(p, task.label[cut], task.weight[cut]) + learner.cost(found)
@@ -204,18 +209,17 @@ class Learner:
         """Learns every training row once; the mean loss."""
         tf, config = self._tf, self._config
         shapes = [(config.lanes, *s.shape[1:]) for s in self._model.inputs[1:]]
-        states, losses, seen = [tf.zeros(shape) for shape in shapes], [], 0
+        states, losses = [tf.zeros(shape) for shape in shapes], []
         for n, (x, y, w, keeps) in enumerate(self._source.batches(self._task, config, epoch)):
             w = (w * self._classes[y]).astype(np.float32)
             ones = np.ones(len(x), np.float32) if keeps is None else keeps
-            seed = tf.constant([config.seed, epoch * self._steps + n], tf.int32)
+            step = epoch * self._steps + n
+            seed = tf.constant([config.seed, step], tf.int32)
             batch = tf.constant(x), tf.constant(y), tf.constant(w), tf.constant(ones)
             loss, states = self._step(*batch, states, seed)
             losses.append(float(loss))
-            seen += y.size
-            done = (epoch * self._steps + n + 1) / (config.epochs * self._steps)
             if tell is not None:
-                tell(seen * (epoch + 1), done)
+                tell((step + 1) * y.size, (step + 1) / (config.epochs * self._steps))
         return float(np.mean(losses))
 
     def _stepped(self, x: Any, y: Any, w: Any, keeps: Any, states: Any, seed: Any) -> Any:
