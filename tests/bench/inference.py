@@ -33,10 +33,10 @@ from hft.analysis.tables import Table
 from hft.analysis.units import duration
 from hft.errors import HftError
 from hft.inference.bench.cold import Evictor, evict_bytes
-from hft.inference.bench.command import show
 from hft.inference.bench.measure import Subject, made_up_rows, step_timing
 from hft.inference.bench.native import time_native
 from hft.inference.bench.timing import Timing, pinned
+from hft.inference.bench.view import show
 from hft.inference.bundle import Bundle
 
 ROOT = Path(__file__).parents[2]

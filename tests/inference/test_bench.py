@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_bundles import tiny
+from bench_bundles import tiny, with_onnx
 from click.testing import CliRunner
 
 from hft.cli.main import cli
@@ -359,6 +359,25 @@ def test_batches_are_measured_run_and_told_as_a_recipe(folder: Path) -> None:
     assert code == 0, told
     for words in ("alpha", "at once", "deadline", "per_item", "max_batch = 64", "On the clock"):
         assert words in told
+
+
+def test_other_backends_are_timed_in_every_precision_they_have(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    folder, out = tmp_path / "tiny.bundle", tmp_path / "p.parquet"
+    bundle = with_onnx(folder)
+    names = [s.name for s in subjects(bundle, (), "FULL", (), 1)]
+    assert names == ["native", "onnx fp32", "onnx fp16"]
+    one = ("--backend", "onnx", "--precision", "fp32", "--seconds", "0.3")
+    code, told = invoke("inference", folder, *one, "--rate", "5000", "-o", out)
+    assert code == 0, told
+    profile = load_profile(out)
+    assert profile.facts.created_from["backend"] == "onnx"
+    assert profile.numbers("service_ns").min() > 1000
+    assert len(profile) >= 1000
+    quick = ("--seconds", "0.05", "--slower", "10", "--backend", "onnx")
+    code, told = invoke("release", folder, folder, *quick)
+    assert code == 0, told
 
 
 @pytest.fixture(scope="module")

@@ -86,6 +86,13 @@ def test_an_open_loop_ends_in_time_though_rows_still_wait() -> None:
     assert (np.diff(served.wait_ns) > 0).all()
 
 
+def test_rows_wait_for_other_work_and_it_is_no_service() -> None:
+    ts = np.zeros(10, np.int64)
+    served = open_loop(lambda i: None, ts, seconds=1.0, between=lambda: time.sleep(0.002))
+    assert np.median(served.service_ns) < 1_000_000
+    assert (np.diff(served.wait_ns) >= 2_000_000).all()
+
+
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), 1e9])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(ConfigError, match="want more than 0"):

@@ -63,7 +63,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     default="",
     metavar="NAME,...",
     callback=_words,
-    help="fp32, fp16, int8, dynamic [default: the bundle's own].",
+    help="fp32, fp16, int8, dynamic [default: all parts; native: each layer's own].",
 )
 @_common
 @click.option("--cold", is_flag=True, help="Also with caches as other work leaves them.")

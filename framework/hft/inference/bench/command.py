@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hft.analysis.units import duration
 from hft.errors import ConfigError
 from hft.execution.resampling import FEWEST
-from hft.inference.bench.batching import Batcher, recipe_of, run
+from hft.inference.bench.batch_command import bench_batches
 from hft.inference.bench.cold import evict_bytes
-from hft.inference.bench.company import SPREAD_NS, arrivals, compare
-from hft.inference.bench.curve import Curve, measure_curve
+from hft.inference.bench.dataset_rows import rows_of
 from hft.inference.bench.measure import (
     BACKENDS,
-    Batches,
-    Floats,
     Line,
     Subject,
     at_rate,
@@ -33,18 +27,14 @@ from hft.inference.bench.measure import (
 from hft.inference.bench.profile import profile_of_bench
 from hft.inference.bench.rate import Served, poisson, recorded
 from hft.inference.bench.release import Limits, Release, check_release
-from hft.inference.bench.timing import Int, quantiles
-from hft.inference.bundle import Bundle
+from hft.inference.bench.timing import Int
 from hft.inference.card import TierName
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hft.analysis.tables import Table
     from hft.execution.profiles import LatencyProfile
 
-MAX_BATCH = 64
-LOAD = 0.3
 MOST_ROWS = 2_000_000
 RELEASE_ROWS = 20_000
 
@@ -76,7 +66,7 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
         ConfigError: options that do not fit each other.
         ModelError: the bundle is damaged, or has not what is to be measured.
     """
-    from hft.inference.bench.view import rate_table, steps_table
+    from hft.inference.bench.view import rate_table, show, steps_table
 
     chosen = subjects(
         opened_bundle(path), wanted.backends, wanted.tier, wanted.precisions, wanted.threads
@@ -99,7 +89,9 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
         if wanted.out is not None:
             _write(_profile(chosen[0], served[chosen[0].name], wanted, told), wanted, console)
     if wanted.batch:
-        _bench_batches(chosen, wanted, console)
+        bench_batches(
+            chosen, seconds=wanted.seconds, deadline_ns=wanted.deadline_ns, console=console
+        )
 
 
 def _require_one(chosen: list[Subject], wanted: Wanted) -> None:
@@ -145,14 +137,6 @@ def machine() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
-def show(table: Table, console: Console) -> None:
-    """Prints one."""
-    from hft.analysis.terminal import rich_table
-
-    console.print(rich_table(table, console.width, gap=1))
-    console.print(table.note, style="dim", markup=False, highlight=False)
-
-
 def _arrivals(wanted: Wanted) -> tuple[Int, str]:
     if wanted.dataset is None:
         assert wanted.rate is not None
@@ -165,35 +149,6 @@ def _arrivals(wanted: Wanted) -> tuple[Int, str]:
         return poisson(wanted.rate, n), f"Poisson arrivals of {wanted.rate:,.0f} rows/s"
     ts = rows_of(wanted.dataset)[0]
     return recorded(ts), f"arrivals as in {wanted.dataset.name}"
-
-
-def rows_of(folder: Path, of: Bundle | None = None) -> tuple[Int, Floats]:
-    """Times and features of the test part of a data set, (n,) and (n, inputs).
-
-    Args:
-        folder: that `hft dataset` wrote.
-        of: whose features they must be; None: any.
-
-    Raises:
-        ConfigError: other features, or no row.
-    """
-    from hft.inference.dataset_reading import open_dataset
-
-    dataset = open_dataset(folder)
-    if of is not None and tuple(dataset.facts.features) != of.card.features:
-        raise ConfigError(
-            f"{folder} has columns {', '.join(dataset.names)}; {of.path.name} reads "
-            f"{', '.join(f.name for f in of.card.features)}, by the same definitions"
-        )
-    ts, x = [], []
-    for frame in dataset.frames("test"):
-        ts.append(frame["ts"].to_numpy())
-        x.append(frame.select(dataset.names).to_numpy())
-    if not ts:
-        raise ConfigError(f"{folder}: its test part is empty")
-    rows = np.concatenate(x).astype(np.float64)
-    whole = ~np.isnan(rows).any(axis=1)
-    return np.concatenate(ts)[whole].astype(np.int64), rows[whole]
 
 
 def _served(subject: Subject, arrival: Int, wanted: Wanted) -> Served:
@@ -233,56 +188,6 @@ def _write(profile: LatencyProfile, wanted: Wanted, console: Console) -> None:
     console.print(f"profile: {wanted.out}", markup=False, highlight=False)
 
 
-def _bench_batches(chosen: list[Subject], wanted: Wanted, console: Console) -> None:
-    from hft.inference.bench.view import company_table, curve_table
-
-    curves: dict[str, Curve] = {}
-    for subject in chosen:
-        with subject.held(), subject.opened() as backend:
-            batches = Batches(backend, MAX_BATCH, subject.rows())
-            curves[subject.name] = measure_curve(batches.first, seconds=wanted.seconds)
-            run_told = _really(batches, curves[subject.name], wanted)
-        console.print(run_told, style="dim", markup=False, highlight=False)
-    show(curve_table(curves), console)
-    for name, curve in curves.items():
-        deadline = wanted.deadline_ns or round(curve.service_ns(1))
-        cells = [
-            cell
-            for together in (False, True)
-            for cell in compare(curve, deadline_ns=deadline, max_batch=MAX_BATCH, together=together)
-        ]
-        show(company_table(name, cells, deadline), console)
-        console.print(
-            f"{name}: what a replay charges for batches at once:", style="dim", highlight=False
-        )
-        console.print("\n".join(recipe_of(curve, MAX_BATCH)), markup=False, highlight=False)
-
-
-def _really(batches: Batches, curve: Curve, wanted: Wanted) -> str:
-    """The batcher on the clock, over streams that move together, at a third of its capacity."""
-    streams, deadline = 16, wanted.deadline_ns or curve.service_ns(1)
-    # Capacity one by one, with what this loop adds to each call.
-    crowd = np.zeros(400, np.int64)
-    all_at_once = run(crowd, np.arange(400) % streams, Batcher(1, 0), batches.of, seconds=1.0)
-    each_ns = float(all_at_once.answer_ns.max()) / all_at_once.answer_ns.size
-    rate = LOAD * 1e9 / each_ns
-    n = min(max(int(rate * wanted.seconds), streams), 50_000)
-    ts, of = arrivals(rate / streams, streams, together=True, n=n)
-    ways: dict[str, Callable[[], Batcher]] = {
-        "one by one": lambda: Batcher(1, 0),
-        "at once": lambda: Batcher(streams, 0),
-        "deadline": lambda: Batcher(streams, deadline),
-    }
-    told = []
-    for way, make in ways.items():
-        served = run(ts, of, make(), batches.of, seconds=2 * wanted.seconds)
-        told.append(f"{way} {duration(quantiles(served.answer_ns)['p95'])}")
-    return (
-        f"On the clock, {streams} streams within {duration(SPREAD_NS)} of each move, "
-        f"{rate / streams:,.0f} moves/s: p95 to answer {', '.join(told)}"
-    )
-
-
 def bench_release(
     new: Path,
     old: Path,
@@ -301,7 +206,7 @@ def bench_release(
     Raises:
         ModelError: one of them is damaged, or they cannot be compared.
     """
-    from hft.inference.bench.view import release_table
+    from hft.inference.bench.view import release_table, show
 
     if backend not in BACKENDS:
         raise ConfigError(f"no backend {backend!r}; there are {', '.join(BACKENDS)}")

@@ -140,8 +140,13 @@ def subjects(
     return [
         Subject(bundle, name, tier, precision, threads)
         for name in names
-        for precision in (precisions or ("",))
+        for precision in (precisions or _precisions(bundle, name, tier))
     ]
+
+
+def _precisions(bundle: Bundle, backend: str, tier: TierName) -> list[str]:
+    there = [p.precision for p in bundle.card.parts if (p.backend, p.tier) == (backend, tier)]
+    return list(dict.fromkeys(there)) or [""]
 
 
 def steps_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from hft.analysis.tables import Table
 from hft.analysis.units import count, duration, share
@@ -12,6 +13,9 @@ from hft.inference.bench.measure import Line
 from hft.inference.bench.rate import Served
 from hft.inference.bench.release import Release
 from hft.inference.bench.timing import QUANTILES, quantiles
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def steps_table(title: str, lines: Iterable[Line]) -> Table:
@@ -116,3 +120,11 @@ def release_table(release: Release) -> Table:
     )
     note = f"{times}; answers on {release.rows:,} rows. Ratios are new over old."
     return Table("Release check", ["condition", "value", "limit", "", "verdict"], rows, note)
+
+
+def show(table: Table, console: Console) -> None:
+    """Prints one."""
+    from hft.analysis.terminal import rich_table
+
+    console.print(rich_table(table, console.width, gap=1))
+    console.print(table.note, style="dim", markup=False, highlight=False)
