@@ -35,7 +35,6 @@ from hft.inference.task import Task, TrainConfig, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 KERAS = importlib.util.find_spec("keras") is not None
-HEAD = DistilConfig(ridge=1e-6)
 Variants = dict[str, tuple[Stack, Readout]]
 
 
@@ -66,7 +65,7 @@ def variants(bundle: Bundle, task: Task) -> Variants:
         pruned = prune_units(full, share, rows=task.rows, cut=cut)
         print("\n".join(map(str, pruned.table)))
         made[name] = pruned.stack
-        made[f"{name}, new head"] = refit_head(pruned.stack, task, teacher, HEAD)
+        made[f"{name}, new head"] = refit_head(pruned.stack, task, teacher, DistilConfig())
         if KERAS:
             made[f"{name}, trained on"] = train_on(pruned.stack, task, teacher=teacher)
     last = list(made)[-1]

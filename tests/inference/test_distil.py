@@ -128,7 +128,7 @@ def test_a_head_that_was_lost_is_learned_anew():
     layers = [random_lstm(RNG, 3, 8), random_dense(RNG, 8, 3, "softmax")]
     full = stack_from(layers)
     lost = stack_from([layers[0], {**layers[1], "kernel": np.zeros((8, 3), np.float32)}])
-    found = refit_head(lost, made, teacher_of(full, made), DistilConfig(ridge=0.0))
+    found = refit_head(lost, made, teacher_of(full, made), DistilConfig(head_ridge=0.0))
     cut = made.parts.test
     assert divergence(full.outputs(made.rows, cut), found.outputs(made.rows, cut)) < 1e-7
 
@@ -143,7 +143,7 @@ def test_a_pruned_model_comes_nearer_to_what_it_was():
         ]
     )
     pruned = prune_units(full, 0.3, rows=made.rows, cut=made.parts.calibrate, multiple=1).stack
-    again = refit_head(pruned, made, teacher_of(full, made), DistilConfig(ridge=1e-6))
+    again = refit_head(pruned, made, teacher_of(full, made), DistilConfig())
     cut = made.parts.test
     exact = full.outputs(made.rows, cut)
     before, after = (divergence(exact, s.outputs(made.rows, cut)) for s in (pruned, again))

@@ -44,6 +44,8 @@ class DistilConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Of LIGHT."""
     ridge: float = 1e-4
     """Penalty on MICRO's weights: half their squares times it."""
+    head_ridge: float = 1e-6
+    """The same where a last layer is learned anew."""
     at_most: int = 200_000
     """Training rows used, in evenly spaced blocks."""
     seed: int = 1
@@ -127,7 +129,7 @@ def refit_head(stack: Stack, task: Task, teacher: Teacher, config: DistilConfig)
         stack: ends with a dense softmax.
         task: rows; the training slice is used.
         teacher: the network that it was made from.
-        config: `ridge` and `at_most` are used.
+        config: `head_ridge` and `at_most` are used.
 
     Raises:
         ConfigError: another last layer.
@@ -136,7 +138,7 @@ def refit_head(stack: Stack, task: Task, teacher: Teacher, config: DistilConfig)
     if (head.kind, head.activation) != ("dense", "softmax") or len(stack.layers) < 2:
         raise ConfigError("only a dense softmax behind other layers can be learned anew")
     hidden = partial(stack.outputs, task.rows, upto=len(stack.layers) - 1)
-    kernel, bias = softmax_fit(lesson_of(task, hidden, teacher, config.at_most), config.ridge)
+    kernel, bias = softmax_fit(lesson_of(task, hidden, teacher, config.at_most), config.head_ridge)
     weights = {"kernel": kernel.astype(np.float32), "bias": bias.astype(np.float32)}
     return replace(stack, weights=[*stack.weights[:-1], weights])
 

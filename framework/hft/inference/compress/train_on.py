@@ -121,22 +121,13 @@ def require_tool(tool: Tool) -> None:
     Raises:
         ConfigError: names the extra to install.
     """
-    missing = _missing(tool)
+    missing = [name for name in _NEEDS[tool] if importlib.util.find_spec(name) is None]
     if missing:
         extra = "train" if tool == "masks" else "prune"
         raise ConfigError(
             f"training on with {tool} needs {', '.join(missing)}: pip install "
             f"'hft-framework[{extra}]'"
         )
-
-
-def has_tool(tool: Tool) -> bool:
-    """Whether it is installed."""
-    return not _missing(tool)
-
-
-def _missing(tool: Tool) -> list[str]:
-    return [name for name in _NEEDS[tool] if importlib.util.find_spec(name) is None]
 
 
 def _pieces(stack: Stack, task: Task, teacher: Teacher | None, config: TrainOn) -> _Pieces:
