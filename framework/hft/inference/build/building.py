@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from hft.inference.bundle import part_sha256, save_bundle
 from hft.inference.card import LesserTier, PartEntry, TierName
 from hft.inference.keras_files import SOURCE
 from hft.inference.task import Report, Task
+from hft.inference.training_notes import NOTES
 from hft.whole_files import replacing_folder, require_folder
 
 MADE_UP = 400
@@ -199,6 +201,8 @@ class Building:
             self._change(source_sha256="")
             return
         shutil.copyfile(source, self.draft / SOURCE)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(source.with_name(NOTES), self.draft / NOTES)
         self._change(source_sha256=part_sha256(self.draft / SOURCE))
 
 
