@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from hft import swaps
 from hft.analysis.joining import Joining
 from hft.durations import parse_ns
 from hft.environment import environment
@@ -101,7 +102,7 @@ def of_day(plan: Plan, day: str) -> tuple[Plan, list[int | None]]:
     # A seed a day: order 7 of every day must not draw the same numbers.
     number = int(np.datetime64(day, "D").astype(np.int64))
     recipe = msgspec.structs.replace(plan.recipe, seed=plan.recipe.seed + number)
-    return dataclasses.replace(plan, feeds=feeds, recipe=recipe), ends
+    return dataclasses.replace(swaps.of_day(plan, day), feeds=feeds, recipe=recipe), ends
 
 
 def _rows_of(feed: Feed, day: str) -> Iterator[Events]:

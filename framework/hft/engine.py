@@ -26,6 +26,7 @@ from hft.execution.latency import Legs, core_legs, delayed
 from hft.feeds import Feed
 from hft.plan import Plan, instance_of, needs_of, prepare
 from hft.sources import add_sources
+from hft.swaps import add_swaps, notes_of
 from hft.types import InstrumentSpec
 
 if TYPE_CHECKING:
@@ -229,6 +230,7 @@ def replay_rows(
     """
     replay = _build(plan)
     opened = add_sources(replay, plan)
+    add_swaps(replay, plan, opened)
     if kept is not None:
         replay.keep_rows()
     for number, ts in enumerate(ends or ()):
@@ -509,5 +511,5 @@ def run_data(
         model_service_ns=np.asarray(results.get("model_service_ns", ())).view(np.int64),
         traded_lots=list(results.get("traded_lots", ())),
         overlay_ticks=list(results.get("overlay_ticks", ())),
-        notes=depth_notes(plan) if kind == "backtest" else [],
+        notes=[*(depth_notes(plan) if kind == "backtest" else ()), *notes_of(plan, results)],
     )

@@ -44,6 +44,8 @@ def environment(plan: Plan) -> dict[str, Any]:
             # The card holds the hash of the weights.
             facts[f"bundle_{source.name}"] = file_hash(source.bundle.path / "model.toml")
             facts[f"model_{source.name}"] = computed_by(source.config)
+    for swap in plan.swaps:
+        facts[f"bundle_swap_{swap.number}"] = file_hash(swap.bundle.path / "model.toml")
     for feed in plan.feeds:
         facts[f"data_{feed.spec.name}"] = feed.hash
     open_questions = {f.spec.name: list(f.cannot_tell) for f in plan.feeds if f.cannot_tell}

@@ -42,6 +42,7 @@ class RecordKind(IntEnum):
     STOP = 12
     END = 13
     WIND_DOWN = 14
+    SWAP = 15
 
 
 def kind_name(record: Any) -> str:

@@ -20,6 +20,8 @@ from hft.errors import ConfigError, HftError, StrategyError
 from hft.execution.latency import resolve
 from hft.feeds import Feed, open_feeds
 from hft.loader import load_strategy, recipe_beside, split_class
+from hft.sources import bundle_for
+from hft.swaps import SwapPlan, planned
 from hft.types import InstrumentSpec
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Plan:
     feeds: list[Feed]
     params: Any
     sources: list[SourcePlan]
+    swaps: tuple[SwapPlan, ...] = ()
+    """By time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ def assemble(
     sources = _sources(cls, home, params, resolved)
     _refuse_blind(cls, sources, feeds)
     _refuse_footprint(resolved, feeds)
-    return Plan(cls, file, resolved, feeds, params, sources)
+    swaps = planned(resolved, cls, sources)
+    return Plan(cls, file, resolved, feeds, params, sources, swaps)
 
 
 def needs_of(cls: type[Strategy], sources: list[SourcePlan]) -> dict[str, str]:
@@ -229,21 +234,6 @@ def _sources(
     if features is not None:
         sources.append(SourcePlan("features", features, None))
     return sources
-
-
-def bundle_for(cls: type[Strategy], place: Path, config: ModelConfig) -> Bundle:
-    """A bundle with the own features of the strategy's file, and of the tier that is to run.
-
-    Raises:
-        ModelError: it is damaged, or has no such tier.
-    """
-    from hft.features import Feature
-    from hft.inference.bundle import load_bundle
-
-    own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
-    bundle = load_bundle(place, own)
-    bundle.layers(config.tier)
-    return bundle
 
 
 def _refuse_model(name: str, config: ModelConfig) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from contextlib import ExitStack, suppress
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hft.durations import parse_ns
 
 if TYPE_CHECKING:
     from hft.config import ModelConfig
+    from hft.inference.backends import Backend
     from hft.inference.bundle import Bundle
     from hft.plan import Plan
+    from hft.strategy import Strategy
 
 _LIBRARIES = {
     "onnx": ("onnxruntime", "onnxruntime-gpu"),
@@ -22,8 +26,10 @@ _LIBRARIES = {
 """Distributions that give a backend's library."""
 
 
-def add_sources(core: Any, plan: Plan) -> ExitStack:
+def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> ExitStack:
     """Gives the core each instrument's features and models, and bars if the strategy wants them.
+
+    Live, models are warmed up, and refused where they take longer than their card declares.
 
     Returns:
         What closes the backends that were opened, after the run.
@@ -36,7 +42,7 @@ def add_sources(core: Any, plan: Plan) -> ExitStack:
         computes, warm_up, window = None, 0, 0
         if source.bundle is not None:
             outputs = {name: i for i, name in enumerate(source.bundle.outputs)}
-            computes = open_model(source.bundle, source.config, opened)
+            computes = open_model(source.bundle, source.config, opened, is_live=is_live)
             warm_up, window = rows_of(source.bundle, source.config)
         core.set_model(number, source.name, source.config.tier, outputs, columns)
         # Rows go to on_features from the strategy's own features, else from its model's.
@@ -65,26 +71,54 @@ def _overrides(plan: Plan, handler: str) -> bool:
     return getattr(plan.strategy, handler) is not getattr(Strategy, handler)
 
 
-def open_model(bundle: Bundle, config: ModelConfig, opened: ExitStack) -> Any:
+def bundle_for(cls: type[Strategy], place: Path, config: ModelConfig) -> Bundle:
+    """A bundle with the own features of the strategy's file, and of the tier that is to run.
+
+    Raises:
+        ModelError: it is damaged, or has no such tier.
+    """
+    from hft.features import Feature
+    from hft.inference.bundle import load_bundle
+
+    own = [v for v in vars(sys.modules[cls.__module__]).values() if isinstance(v, Feature)]
+    bundle = load_bundle(place, own)
+    bundle.layers(config.tier)
+    return bundle
+
+
+def open_model(
+    bundle: Bundle, config: ModelConfig, opened: ExitStack, *, is_live: bool = False
+) -> Any:
     """What steps a bundle: its native network, or a backend, which `opened` closes.
 
     Raises:
-        ModelError: the bundle has no such tier, precision or part, or the library refuses it.
+        ModelError: the bundle has no such tier, precision or part, the library refuses it, or,
+            live, a row takes longer than the card declares.
     """
     if config.backend == "native":
+        if is_live and bundle.card.budget_ns:
+            with ExitStack() as measured:
+                _backend(bundle, config, measured).require_budget()
         return bundle.network(tier=config.tier, precision=config.precision)
+    backend = _backend(bundle, config, opened)
+    if is_live:
+        backend.require_budget()  # warms up where there is none
+    return backend
+
+
+def _backend(bundle: Bundle, config: ModelConfig, opened: ExitStack) -> Backend:
     from hft.inference.backends import open_backend
 
-    backend = open_backend(
-        bundle,
-        config.backend,
-        tier=config.tier,
-        precision=config.precision,
-        threads=config.threads,
-        url=config.url,
+    return opened.enter_context(
+        open_backend(
+            bundle,
+            config.backend,
+            tier=config.tier,
+            precision=config.precision,
+            threads=config.threads,
+            url=config.url,
+        )
     )
-    opened.callback(backend.close)
-    return backend
 
 
 def rows_of(bundle: Bundle, config: ModelConfig) -> tuple[int, int]:
@@ -92,9 +126,7 @@ def rows_of(bundle: Bundle, config: ModelConfig) -> tuple[int, int]:
 
     A window that is not full is another model than the one that was trained.
     """
-    layers, window = bundle.layers(config.tier), bundle.card.window_rows
-    if layers and all(layer.kind == "dense" for layer in layers):
-        window = 0  # nothing in it remembers a row
+    window = bundle.card.window_rows if config.tier == "FULL" else 0  # lesser ones see one row
     return max(bundle.warm_up_rows(config.tier), window - 1), window
 
 

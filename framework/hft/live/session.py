@@ -72,7 +72,7 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         str(folder / MARKET_FILE),
         nap_ns,
     )
-    opened = add_sources(live, plan)
+    opened = add_sources(live, plan, is_live=True)
     strategy = engine.new_strategy(plan)
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
