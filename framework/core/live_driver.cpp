@@ -114,6 +114,7 @@ void LiveDriver::run(Ns duration_ns) {
     send();
     wind_down();
   } catch (...) {
+    trading_ = false;
     try {
       calls.silence();
       engine_->abandon(stamp(), kAbandoned);
@@ -127,6 +128,7 @@ void LiveDriver::run(Ns duration_ns) {
 }
 
 void LiveDriver::trade(Ts until) {
+  trading_ = true;
   for (;;) {
     const bool worked = step();
     const Ts now = clock_.now();
@@ -142,7 +144,8 @@ void LiveDriver::trade(Ts until) {
       if (!worked) engine_->touch_models();
       interrupted_ = asked_.load(std::memory_order_relaxed) > 0;
     }
-    if (interrupted_ || now >= until) return;
+    trading_ = !interrupted_ && now < until;
+    if (!trading_) return;
     if (!worked) idle(now, until);
   }
 }
@@ -178,10 +181,12 @@ bool LiveDriver::take_due() {
   return true;
 }
 
-void LiveDriver::swap(Swap swap) {
+bool LiveDriver::swap(Swap swap) {
+  if (!trading_) return false;
   const Ts now = stamp();
   engine_->wake(now);
   engine_->swap(std::move(swap), now);
+  return true;
 }
 
 bool LiveDriver::take_answer() {

@@ -48,8 +48,8 @@ class LiveDriver {
   /// thread.
   void ask_to_stop() noexcept { asked_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// From `poll`: another bundle is given to the engine.
-  void swap(Swap swap);
+  /// From `poll`: another bundle is given to the engine; false: it is too late for that.
+  bool swap(Swap swap);
 
   const std::vector<FillRow>& fills() const noexcept { return fills_; }
   std::int64_t rows() const noexcept { return rows_; }
@@ -90,7 +90,7 @@ class LiveDriver {
   std::int64_t rows_ = 0, unanswered_ = 0;
   Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever, next_poll_ = kNever;
   std::atomic<int> asked_{0};
-  bool interrupted_ = false;
+  bool interrupted_ = false, trading_ = false;
 };
 
 /// Feeds a journal's inputs back; the engine writes a journal of its own, to be compared with the

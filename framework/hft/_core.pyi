@@ -1359,8 +1359,10 @@ class LiveSim:
         While on, another Python thread gets the interpreter whenever the session is idle.
         """
 
-    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> None:
-        """From `watch`: another bundle begins to run beside the old one."""
+    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> bool:
+        """
+        From `watch`: another bundle begins to run beside the old one; False: it is too late.
+        """
 
     def taken_over(self, number: int) -> dict:
         """Instruments at which that swap has taken over, and when."""

@@ -3,6 +3,7 @@
 runs/backtest-lstm_mm-20260101T120000Z/
     recipe.toml  environment.json  strategy.py  journal.bin  market.bin (live)  state.json
     orders.parquet  fills.parquet  samples.parquet  run.json  report.json  report.html
+    swaps/ (live)
 """
 
 from __future__ import annotations
@@ -82,16 +83,37 @@ def require_ended(folder: Path) -> None:
     """Refuses a run folder that a live session is still writing to.
 
     Raises:
-        ConfigError: it is; the session holds a lock on its journal.
+        ConfigError: it is.
     """
+    if is_running(folder):
+        raise ConfigError(f"{folder} is a run in progress: wait until it has ended")
+
+
+def require_running(folder: Path) -> None:
+    """Refuses any other.
+
+    Raises:
+        ConfigError: the run has ended.
+        DataError: not a run folder.
+    """
+    if is_running(folder):
+        return
+    if not (folder / "environment.json").is_file():
+        raise DataError(f"{folder} has no environment.json: is it a run folder?")
+    raise ConfigError(f"{folder} is no live session that goes on: the run has ended")
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a live session is still writing to it: it holds a lock on its journal."""
     path = folder / JOURNAL_FILE
     if not path.is_file():
-        return
+        return False
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(f"{folder} is a run in progress: wait until it has ended") from None
+            return True
+    return False
 
 
 def read_journal(folder: Path) -> NDArray[Any]:

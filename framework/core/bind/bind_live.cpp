@@ -86,11 +86,11 @@ void init_live(nb::module_& m) {
           "swap",
           [](LiveSim& l, std::uint32_t number, std::uint32_t model, nb::object computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash) {
-            l.driver->swap(
+            return l.driver->swap(
                 swap_of(*l.session, number, model, computes, window_rows, warm_up_rows, hash));
           },
           "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
-          "From `watch`: another bundle begins to run beside the old one.")
+          "From `watch`: another bundle begins to run beside the old one; False: it is too late.")
       .def(
           "taken_over",
           [](const LiveSim& l, std::uint32_t number) {

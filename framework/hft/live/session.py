@@ -25,6 +25,7 @@ from hft.durations import parse_ns
 from hft.engine import Outcome
 from hft.environment import environment
 from hft.errors import ConfigError, CoreError, DataError
+from hft.live.swaps import SwapWatch
 from hft.plan import Plan
 from hft.run_folder import MARKET_FILE
 from hft.sources import add_sources
@@ -74,11 +75,12 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
     )
     opened = add_sources(live, plan, is_live=True)
     strategy = engine.new_strategy(plan)
+    watch = SwapWatch(live, plan, folder)
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
     try:
         with _quiet_memory(), _stopped_by_signals(live):
-            live.run(strategy, duration_ns)
+            live.run(strategy, duration_ns, watch)
     except CoreError:
         raise
     except DataError as e:  # the journal cannot grow
@@ -88,6 +90,7 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
     except (Exception, SystemExit) as e:
         status, error = "failed", engine.handler_error(e)
     finally:
+        watch.close()
         opened.close()
     results = live.results()
     if results["interrupted"] and status == "complete":
@@ -99,6 +102,7 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         run,
         started_utc=started.isoformat(timespec="seconds"),
         wall_s=time.perf_counter() - began,
+        notes=[*run.notes, *watch.notes],
     )
     if plan.recipe.engine.shortfall and status != "failed":
         run = with_mids(run, lambda instrument: _rows_of(folder, instrument))
@@ -143,6 +147,8 @@ def _stopped_by_signals(live: Any) -> Iterator[None]:
 def _refuse_replay_only(plan: Plan) -> None:
     if plan.recipe.engine.placebo:
         raise ConfigError("engine.placebo: a placebo is for replay, not for a live session")
+    if plan.recipe.swaps:
+        raise ConfigError("swaps: a schedule is for replay; a live session is told by `hft swap`")
     if plan.recipe.engine.overnight != "carry":
         raise ConfigError(
             "engine.overnight = 'flatten' cuts recorded days apart; a live session goes on until "

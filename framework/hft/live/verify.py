@@ -17,6 +17,7 @@ from hft import engine, run_folder
 from hft.config import load_recipe
 from hft.errors import ConfigError, DataError, StrategyError
 from hft.journal import JOURNAL, RecordKind, checksums, kind_name
+from hft.live.swaps import add_journaled
 from hft.plan import prepare
 from hft.sources import add_sources
 
@@ -192,6 +193,7 @@ def _feed_back(
     venues = sorted({f.spec.venue for f in plan.feeds})
     verify = _core.Verify(engine.core_instruments(plan, venues), engine.engine_config(plan.recipe))
     opened = add_sources(verify, plan)
+    add_journaled(verify, plan, folder, journal, opened)
     if kept is not None:
         verify.keep_rows()
     strategy = engine.new_strategy(plan)
