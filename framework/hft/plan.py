@@ -6,7 +6,6 @@ Everything that can be wrong is found here, before the first row.
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -41,9 +41,7 @@ class SwapPlan:
     bundle: Bundle
 
 
-def planned(
-    recipe: Recipe, cls: type[Strategy], sources: list[SourcePlan]
-) -> tuple[SwapPlan, ...]:
+def planned(recipe: Recipe, cls: type[Strategy], sources: list[SourcePlan]) -> tuple[SwapPlan, ...]:
     """The recipe's swaps, by time.
 
     Raises:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hft import Model, Strategy
 from hft.features import Features, OnTouch, imbalance, spread
-from hft.inference.bundle import Bundle, save_bundle
-from hft.inference.card import Card, LayerEntry, Readout, Scaler, TierEntry, Training, entries_of
+from hft.inference.bundle import Bundle, part_sha256, save_bundle
+from hft.inference.card import (
+    Card,
+    LayerEntry,
+    PartEntry,
+    Readout,
+    Scaler,
+    TierEntry,
+    Training,
+    entries_of,
+)
 
 FEATURES = Features(spread(), imbalance(5), trigger=OnTouch())
 OUTPUTS = ("down", "up")
@@ -65,6 +75,17 @@ def make_bundle(folder: Path, seed: int = 1, **more: Any) -> Bundle:
     return save_bundle(
         folder, Card(**values | more), lstm(rng, inputs), {"MICRO": linear(rng, inputs)}
     )
+
+
+def add_step_part(bundle: Bundle) -> Bundle:
+    """The bundle with its FULL network as an ONNX step beside it."""
+    from hft.inference.build.onnx_builder import step_model
+
+    path = bundle.path / "step.onnx"
+    path.write_bytes(step_model(bundle.layers(), bundle.weights).SerializeToString())
+    part = PartEntry(file=path.name, backend="onnx", form="step", sha256=part_sha256(path))
+    card = msgspec.structs.replace(bundle.card, parts=(part,))
+    return save_bundle(bundle.path, card, bundle.weights, bundle.lesser)
 
 
 class Listener(Strategy):

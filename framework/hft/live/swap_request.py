@@ -93,7 +93,10 @@ def _wait(folder: Path, number: int, timeout_s: float, tell: Callable[[str], Non
             raise ConfigError(f"{result.state}: {result.error}")
         if not running:
             raise ConfigError(f"{folder} ended before the bundle took over")
-        if result is not None and (line := f"warming up; took over: {len(result.took_over)}") != told:
+        if (
+            result is not None
+            and (line := f"warming up; took over: {len(result.took_over)}") != told
+        ):
             tell(told := line)
         if time.monotonic() > until:
             raise ConfigError(

@@ -193,7 +193,9 @@ class _Swap:
         source = plan.sources[index]
         bundle = bundle_for(plan.strategy, bundle_of(folder, self.number), source.config)
         if hash_word(bundle) != request.hash:
-            raise ModelError(f"{bundle.path} is not the bundle that was asked for: its hash differs")
+            raise ModelError(
+                f"{bundle.path} is not the bundle that was asked for: its hash differs"
+            )
         assert source.bundle is not None
         require_alike(source.bundle, bundle)
         return core_arguments(self.number, index, bundle, source.config, opened)
