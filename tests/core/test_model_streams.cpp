@@ -1,0 +1,233 @@
+/// What computes a source, and how one takes over from another.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+
+#include "engine.hpp"
+
+using namespace hft;
+
+namespace {
+
+struct Silent final : StrategyPort {
+  void on_ready(InstrumentId) override {}
+  void on_book(InstrumentId) override {}
+  void on_trade(const Event&) override {}
+  void on_bar(const Bar&) override {}
+  void on_features(InstrumentId) override {}
+  void on_signal(const Signal&) override {}
+  void on_data(const Event&) override {}
+  void on_order(Order&) override {}
+  void on_fill(Order&, const Update&) override {}
+  void on_gap(InstrumentId) override {}
+  void on_timer(std::uint32_t) override {}
+};
+
+/// Says its own number, and how many rows it has seen.
+struct Counting final : ModelStream {
+  explicit Counting(float id, int* rests = nullptr) : id(id), rests(rests) {}
+  std::size_t inputs() const noexcept override { return 1; }
+  std::size_t outputs() const noexcept override { return 2; }
+  void step(const double*, float* out) override {
+    out[0] = id;
+    out[1] = static_cast<float>(++rows);
+  }
+  void rest() noexcept override {
+    if (rests) ++*rests;
+  }
+  void reset() override { rows = 0; }
+  float id;
+  int rows = 0;
+  int* rests;
+};
+
+struct Bench {
+  explicit Bench(std::unique_ptr<ModelStream> network, std::int64_t warm_up_rows = 0)
+      : engine(listed(), {}, port) {
+    Source s;
+    s.features = std::make_unique<FeatureSet>(std::vector<FeatureSpec>{FeatureSpec{}},
+                                              Trigger{Trigger::Kind::PACKET, false, 0});
+    s.network = std::move(network);
+    s.warm_up_rows = warm_up_rows;
+    engine.add_source(0, std::move(s));
+    engine.start(0);
+    packet();  // a book of two sides
+    engine.requests.clear();
+  }
+  static std::vector<Instrument> listed() {
+    Instrument i;
+    i.symbol = "X";
+    i.venue = "SIM";
+    i.tick = i.lot = 1;
+    i.validate();
+    return {i};
+  }
+  void packet() {
+    Market& m = engine.market(0);
+    ++now;
+    for (const int side : {BUY, SELL}) {
+      Event e{};
+      e.kind = Kind::LEVEL;
+      e.side = static_cast<std::int8_t>(side);
+      e.price = side > 0 ? 100 : 101;
+      e.qty = 10 + now % 7;
+      e.ts_event = e.ts_recv = now;
+      e.flags = side > 0 ? 3 : 7;
+      engine.on_row(m, e, rows++);
+    }
+    engine.on_packet(m, now);
+  }
+  void status(Trading how) {
+    Event e{};
+    e.kind = Kind::STATUS;
+    e.ref_id = static_cast<std::int64_t>(how);
+    e.ts_event = e.ts_recv = ++now;
+    e.flags = 7;
+    engine.on_row(engine.market(0), e, rows++);
+    engine.on_packet(engine.market(0), now);
+  }
+  Signal last() {
+    const Signal s = engine.requests.back();
+    engine.requests.clear();
+    return s;
+  }
+  void swap(std::uint32_t number, std::unique_ptr<ModelStream> next, std::int64_t warm_up_rows) {
+    Swap s{number, 0, 0x5a, warm_up_rows, {}};
+    s.streams.push_back(std::move(next));
+    engine.swap(std::move(s), now);
+  }
+  std::vector<Record> swaps() {
+    std::vector<Record> all(engine.journal.size()), out;
+    engine.journal.copy_to(all.data());
+    for (const Record& r : all)
+      if (r.kind == RecordKind::SWAP) out.push_back(r);
+    return out;
+  }
+
+  Silent port;
+  Engine engine;
+  std::int64_t rows = 0;
+  Ts now = 100;
+};
+
+}  // namespace
+
+TEST_CASE("one takes over at the first packet at which it is warm") {
+  Bench b(std::make_unique<Counting>(1.f));
+  b.packet();
+  CHECK(b.last().version == 0);
+  b.swap(7, std::make_unique<Counting>(2.f), 3);
+  for (int i = 0; i < 3; ++i) {
+    b.packet();
+    const Signal s = b.last();
+    CHECK(s.outputs[0] == 1.f);
+    CHECK(s.version == 0);
+  }
+  b.packet();
+  const Signal s = b.last();
+  CHECK(s.version == 7);
+  CHECK(s.outputs == std::vector<float>{2.f, 4.f});  // it saw the three before, and this row
+  const auto records = b.swaps();
+  REQUIRE(records.size() == 2);
+  CHECK(records[0].b == 0);
+  CHECK(records[1].b == 1);
+  for (const Record& r : records) {
+    CHECK(r.order == 7);
+    CHECK(r.a == 0x5a);
+  }
+  CHECK(b.engine.take_overs.size() == 1);
+}
+
+TEST_CASE("an answer keeps the version that it was computed by") {
+  Bench b(std::make_unique<Counting>(1.f));
+  b.packet();
+  const Signal under_way = b.engine.requests.back();
+  b.swap(1, std::make_unique<Counting>(2.f), 0);
+  b.packet();
+  b.packet();
+  CHECK(b.last().version == 1);
+  b.engine.on_signal(under_way, b.now);
+  std::vector<Record> all(b.engine.journal.size());
+  b.engine.journal.copy_to(all.data());
+  CHECK(all.back().kind == RecordKind::SIGNAL);
+  CHECK((all.back().lots >> 32) == 0);
+}
+
+TEST_CASE("one that needs no warm-up has seen a row before it takes over") {
+  Bench b(std::make_unique<Counting>(1.f));
+  b.swap(1, std::make_unique<Counting>(2.f), 0);
+  b.packet();
+  CHECK(b.last().outputs[0] == 1.f);
+  b.packet();
+  CHECK(b.last().outputs[0] == 2.f);
+}
+
+TEST_CASE("lost messages set back one that waits, too") {
+  Bench b(std::make_unique<Counting>(1.f));
+  b.swap(1, std::make_unique<Counting>(2.f), 2);
+  b.packet();
+  b.status(Trading::GAP);
+  b.engine.requests.clear();
+  Incoming& next = *b.engine.market(0).sources[0].incoming;
+  CHECK(next.rows == 0);
+  CHECK(static_cast<Counting&>(*next.network).rows == next.rows);
+}
+
+TEST_CASE("a newer one takes the place of one that is not warm") {
+  Bench b(std::make_unique<Counting>(1.f));
+  b.swap(1, std::make_unique<Counting>(2.f), 1'000);
+  b.packet();
+  b.swap(2, std::make_unique<Counting>(3.f), 1);
+  b.packet();
+  b.packet();
+  const Signal s = b.last();
+  CHECK(s.outputs[0] == 3.f);
+  CHECK(s.version == 2);
+  CHECK(b.engine.take_overs.size() == 1);
+}
+
+TEST_CASE("those that stepped rest once, and only where the driver says that it rests") {
+  int rests = 0;
+  Bench b(std::make_unique<Counting>(1.f, &rests));
+  b.packet();
+  b.engine.rest();
+  CHECK(rests == 0);
+  b.engine.rests = true;
+  b.packet();
+  b.engine.rest();
+  b.engine.rest();
+  CHECK(rests == 1);
+}
+
+TEST_CASE("to change over to a warm network takes less than 100 us") {
+  const auto network = [](std::size_t inputs) {
+    const auto lstm = [](std::size_t k, std::size_t u) {
+      return LstmLayer{k, u, std::vector<float>(k * 4 * u, 0.01f),
+                       std::vector<float>(u * 4 * u, 0.01f), std::vector<float>(4 * u, 0.f)};
+    };
+    const DenseLayer head{64, 3, std::vector<float>(64 * 3, 0.1f), std::vector<float>(3, 0.f),
+                          Activation::SOFTMAX};
+    return Network::build({std::vector<double>(inputs, 0.0), std::vector<double>(inputs, 1.0)},
+                          {lstm(inputs, 64), lstm(64, 64), head});
+  };
+  Bench b(std::make_unique<RunningNetwork>(network(1)));
+  b.engine.rests = true;
+  Ns least = kNever, plain = kNever;
+  const auto timed = [&] {
+    const auto began = std::chrono::steady_clock::now();
+    b.packet();
+    return static_cast<Ns>((std::chrono::steady_clock::now() - began).count());
+  };
+  for (std::uint32_t n = 1; n <= 20; ++n) {
+    b.swap(n, std::make_unique<RunningNetwork>(network(1)), 5);
+    for (int i = 0; i < 5; ++i) b.packet();
+    const Ns took = timed();
+    least = std::min(least, took);
+    REQUIRE(b.engine.take_overs.size() == n);
+    plain = std::min(plain, timed());
+    b.engine.rest();
+  }
+  MESSAGE("LSTM 64x2: packet with a takeover " << least << " ns, the next one " << plain << " ns");
+  CHECK((least - plain) < 100'000);
+}
