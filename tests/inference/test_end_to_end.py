@@ -55,6 +55,23 @@ def test_the_model_forecasts_what_it_has_not_seen(home):
     assert found["parity_keras"] < 1e-5
 
 
+def test_it_is_built_for_another_backend_and_passes_its_gates(home, strategy, tmp_path):
+    pytest.importorskip("onnx", reason="building ONNX needs the extra [onnx]")
+    pytest.importorskip("onnxruntime", reason="judging ONNX needs the extra [onnx]")
+    built = tmp_path / "built.bundle"
+    hft(
+        *("build", home / "mine.bundle", "--dataset", home / "set", "--strategy", strategy),
+        *("--formats", "onnx", "--pnl", "0s", "--rows", 500, "-o", built),
+    )
+    card = tomllib.loads((built / "model.toml").read_text())
+    (step,) = [part for part in card["parts"] if part["file"] == "step.onnx"]
+    gates = {gate["name"]: gate for gate in step["gates"]}
+    assert all(gates[name]["passed"] for name in ("correlation", "kl", "argmax"))
+    trained = tomllib.loads((home / "mine.bundle" / "model.toml").read_text())
+    assert card["training"] == trained["training"]
+    assert card["source_sha256"] == trained["source_sha256"]
+
+
 def test_it_trades_and_beats_its_placebo(home, strategy, tmp_path):
     """On another seed of the market, with its own bundle for the strategy's."""
     hft(
