@@ -173,6 +173,10 @@ def train(
     )
     config = TrainConfig(model=models[0], **training)
     if sweep is not None:
+        if overwrite or config.latency_weight:
+            raise ConfigError(
+                "--sweep has lambdas and a folder of its own: leave out --lambda and --overwrite"
+            )
         weights = command.weights_in(sweep)
         command.run_sweep(
             data,
