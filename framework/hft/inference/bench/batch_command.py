@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,15 +11,37 @@ from hft.analysis.units import duration
 from hft.inference.bench.batching import Batcher, recipe_of, run
 from hft.inference.bench.company import SPREAD_NS, arrivals, compare
 from hft.inference.bench.curve import Curve, measure_curve
-from hft.inference.bench.measure import Batches, Subject
+from hft.inference.bench.measure import Floats, Subject
 from hft.inference.bench.timing import quantiles
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hft.inference.backends import Backend
+
 MAX_BATCH = 64
 LOAD = 0.3
 """At which the batcher is run on the clock: a share of what it could do one by one."""
+
+
+class Batches:
+    """Batches of different streams through one backend."""
+
+    def __init__(self, backend: Backend, streams: int, rows: Floats) -> None:
+        self._backend = backend
+        self._states = [backend.state() for _ in range(streams)]
+        self._rows = np.ascontiguousarray(rows, np.float64)
+        self._out = np.zeros((streams, len(backend.outputs)), np.float32)
+
+    def first(self, k: int) -> None:
+        """One row for each of the first k streams."""
+        self._backend.batch(self._states[:k], self._rows[:k], self._out[:k])
+
+    def of(self, streams: Sequence[int], rows: Sequence[int]) -> None:
+        """One row for each of these streams."""
+        n = len(streams)
+        x = self._rows.take(rows, axis=0, mode="wrap")
+        self._backend.batch([self._states[s] for s in streams], x, self._out[:n])
 
 
 def bench_batches(

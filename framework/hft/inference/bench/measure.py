@@ -20,7 +20,7 @@ from hft.inference.bench.neighbour import neighbour
 from hft.inference.bench.rate import Served, open_loop, queued
 from hft.inference.bench.timing import Int, Timing, pinned, timed
 from hft.inference.bundle import CARD, Bundle, load_bundle, read_card
-from hft.inference.card import Scaler, TierName
+from hft.inference.card import PartEntry, Scaler, TierName
 
 if TYPE_CHECKING:
     from hft.inference.backends import Backend
@@ -113,7 +113,7 @@ def made_up_rows(scaler: Scaler, n: int, seed: int = 1) -> Floats:
 
 def backends_of(bundle: Bundle, tier: TierName) -> list[str]:
     """Those that can run a tier, `native` first."""
-    there = {p.backend for p in bundle.card.parts if p.tier == tier}
+    there = {p.backend for p in _parts(bundle, tier)}
     native = ["native"] if bundle.layers(tier) else []
     return native + [name for name in BACKENDS if name in there]
 
@@ -145,8 +145,13 @@ def subjects(
 
 
 def _precisions(bundle: Bundle, backend: str, tier: TierName) -> list[str]:
-    there = [p.precision for p in bundle.card.parts if (p.backend, p.tier) == (backend, tier)]
+    there = [p.precision for p in _parts(bundle, tier) if p.backend == backend]
     return list(dict.fromkeys(there)) or [""]
+
+
+def _parts(bundle: Bundle, tier: TierName) -> list[PartEntry]:
+    """Those that could be made: a card names the others too."""
+    return [p for p in bundle.card.parts if p.tier == tier and p.sha256]
 
 
 def steps_of(
@@ -280,23 +285,3 @@ def _at_rate(subject: Subject, arrival_ns: Int, seconds: float, walked_bytes: in
         step = _stepper(backend, subject.rows())
         between = Evictor(walked_bytes) if walked_bytes else None
         return open_loop(step, arrival_ns, seconds=seconds, between=between)
-
-
-class Batches:
-    """Batches of different streams through one backend."""
-
-    def __init__(self, backend: Backend, streams: int, rows: Floats) -> None:
-        self._backend = backend
-        self._states = [backend.state() for _ in range(streams)]
-        self._rows = np.ascontiguousarray(rows, np.float64)
-        self._out = np.zeros((streams, len(backend.outputs)), np.float32)
-
-    def first(self, k: int) -> None:
-        """One row for each of the first k streams."""
-        self._backend.batch(self._states[:k], self._rows[:k], self._out[:k])
-
-    def of(self, streams: Sequence[int], rows: Sequence[int]) -> None:
-        """One row for each of these streams."""
-        n = len(streams)
-        x = self._rows.take(rows, axis=0, mode="wrap")
-        self._backend.batch([self._states[s] for s in streams], x, self._out[:n])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def steps_table(title: str, lines: Iterable[Line]) -> Table:
     """A row a backend, form and place."""
+    lines = list(lines)
     rows = [
         [
             line.subject.name,
@@ -31,9 +32,11 @@ def steps_table(title: str, lines: Iterable[Line]) -> Table:
         ]
         for line in lines
     ]
+    clocks = sorted({line.timing.clock_ns for line in lines})
+    own = " to ".join(str(ns) for ns in dict.fromkeys((clocks[0], clocks[-1]))) if clocks else "0"
     note = (
-        "Without the clock's own time. Disturbed: in blocks with an involuntary context switch; "
-        "left out unless less than a tenth would remain. -: fewer calls than such a quantile needs."
+        f"Without the clock's own time, {own} ns a call. Disturbed: in blocks with an involuntary "
+        "context switch; left out unless less than a tenth would remain. -: too few calls to tell."
     )
     return Table(title, ["backend", "form", "caches", *QUANTILES, "calls", "disturbed"], rows, note)
 
