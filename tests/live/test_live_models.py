@@ -1,10 +1,13 @@
 """Models in a live session: what it computes between inputs changes no answer."""
 
 import pytest
-from made_models import make_bundle
+from made_models import SECONDS, make_bundle
 
-from hft.errors import ModelError
+from hft import engine, run_folder
+from hft.errors import ConfigError, ModelError
 from hft.journal import RecordKind
+from hft.live.verify import verify_run
+from hft.plan import prepare
 from hft.run_folder import read_journal
 
 STRATEGY = """
@@ -42,3 +45,16 @@ def test_work_done_while_idle_changes_nothing(asking, trade, same, window_rows):
 def test_a_model_over_its_declared_budget_is_refused(asking, trade):
     with pytest.raises(ModelError, match=r"budget_ns is 1 .* a lesser tier"):
         trade(asking(budget_ns=1), 2)
+
+
+def test_a_backtest_with_a_swap_verifies(asking, tmp_path, same):
+    new = make_bundle(tmp_path / "new.bundle", seed=2)
+    swaps = [{"at": "2024-01-01T00:00:08", "bundle": str(new.path)}]
+    settings = {**SECONDS, "swaps": swaps, "models.model.precision": "int8"}
+    plan = prepare(asking(), "synth", recipe={}, settings=settings)
+    folder = run_folder.new_folder("backtest", "asking", tmp_path)
+    run_folder.write_outcome(folder, plan, engine.run_once(plan))
+    same(folder)
+    make_bundle(new.path, seed=3)
+    with pytest.raises(ConfigError, match="the model bundle is not what the run used: bundle_swap"):
+        verify_run(folder)
