@@ -84,13 +84,13 @@ NETWORKS = _networks()
 
 TOLERANCE = {
     ("native", "fp32"): 1e-5,
-    ("native", "int8"): 5e-2,
+    ("native", "int8"): 2e-2,
     ("litert", "fp32"): 1e-5,
-    ("litert", "dynamic"): 5e-2,
-    ("litert", "int8"): 2e-1,
+    ("litert", "dynamic"): 1e-2,
+    ("litert", "int8"): 6e-2,
     ("onnx", "fp32"): 1e-5,
-    ("onnx", "fp16"): 2e-3,
-    ("onnx", "int8"): 5e-2,
+    ("onnx", "fp16"): 1e-3,
+    ("onnx", "int8"): 2e-2,
     ("tensorflow", "fp32"): 1e-5,
     ("serving", "fp32"): 1e-5,
 }

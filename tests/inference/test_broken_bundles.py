@@ -39,16 +39,30 @@ def light() -> tuple[TierEntry, list[dict]]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A bundle of two tiers and every part that can be made here."""
-    folder = tmp_path_factory.mktemp("whole")
-    stack, home = stack_of("gru"), folder / "gru.bundle"
-    home.mkdir()
-    write_network(folder / "gru.npz", stack.layers, stack.weights)
+def made(tmp_path_factory):
+    """A folder with parts of the network as it is, and of one with NaN among its weights."""
+    folder = tmp_path_factory.mktemp("made")
+    stack, orders = stack_of("gru"), []
+    weights = [dict(of) for of in stack.weights]
+    weights[1]["kernel"] = weights[1]["kernel"] * np.float32(np.nan)
     np.save(folder / "rows.npy", np.zeros((2, 6), np.float32))
+    for name, of in (("gru", stack.weights), ("nan", weights)):
+        (folder / name).mkdir()
+        write_network(folder / f"{name}.npz", stack.layers, of)
+        orders += [
+            order_of(folder, folder / name, name, stack, part)
+            for part in PARTS
+            if not missing(part.backend)
+        ]
+    export_apart(folder, orders)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(made):
+    """A bundle of two tiers and every part that can be made here."""
+    stack, home = stack_of("gru"), made / "gru"
     parts = [part for part in PARTS if not missing(part.backend)]
-    if parts:
-        export_apart(folder, [order_of(folder, home, "gru", stack, part) for part in parts])
     entries = [part.entry(part_sha256(home / part.file)) for part in parts]
     entry, weights = light()
     card = card_of("gru", stack, entries, tiers={"LIGHT": entry})
@@ -248,19 +262,16 @@ def test_weights_of_a_lesser_tier_are_held_to_the_same(broken):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_part_with_nan_in_its_weights_is_refused(broken, tmp_path, backend):
-    file_of(broken, backend)
-    stack = stack_of("gru")
-    weights = [dict(of) for of in stack.weights]
-    weights[1]["kernel"] = weights[1]["kernel"] * np.float32(np.nan)
-    write_network(tmp_path / "gru.npz", stack.layers, weights)
-    np.save(tmp_path / "rows.npy", np.zeros((2, 6), np.float32))
-    old = broken.path / FILES[backend]
-    shutil.rmtree(old) if old.is_dir() else old.unlink()
-    order = order_of(tmp_path, broken.path, "gru", stack, Part(backend, "step"))
-    export_apart(tmp_path, [order])
+def test_a_part_with_nan_in_its_weights_is_refused(broken, made, backend):
+    path = file_of(broken, backend)
+    name = FILES[backend]
+    if path.name != name:  # of a folder
+        shutil.rmtree(broken.path / name)
+        shutil.copytree(made / "nan" / name, broken.path / name)
+    else:
+        shutil.copy(made / "nan" / name, path)
     bundle = load_bundle(rewritten(broken))
-    require_refused(lambda: open_backend(bundle, backend), FILES[backend], "weights are not finite")
+    require_refused(lambda: open_backend(bundle, backend), name, "weights are not finite")
 
 
 def test_an_archive_with_more_than_arrays_in_it_is_not_read(broken):

@@ -119,21 +119,16 @@ def test_what_the_server_refuses_is_told_with_url_status_and_body(url, model, bo
     assert '"error"' in str(caught.value)
 
 
-def test_an_opened_backend_waits_until_the_model_is_loaded(bundles):
-    with rest_server(f"dense={bundles['dense'].path / 'saved_model'}", load_s=0.5) as url:
+def test_an_opened_backend_waits_until_the_model_is_loaded(bundles, tmp_path):
+    models = f"dense={bundles['dense'].path / 'saved_model'}", f"bad={tmp_path}"
+    with rest_server(*models, load_s=0.5) as url:
         with pytest.raises(VenueTimeout, match=r"not ready after 0.1 s: version 1 is LOADING"):
             open_backend(bundles["dense"], "serving", url=url + "dense", ready_s=0.1)
         with open_backend(bundles["dense"], "serving", url=url + "dense", ready_s=60.0) as backend:
             assert backend.version == "1"
             assert backend.warm_up(50, longest_s=0.1).calls >= 1
-
-
-def test_a_model_that_the_server_cannot_load_is_told(bundles, tmp_path):
-    with (
-        rest_server(f"dense={tmp_path}") as url,
-        pytest.raises(ModelError, match=r"could not load it: .*SavedModel"),
-    ):
-        open_backend(bundles["dense"], "serving", url=url + "dense", ready_s=60.0)
+        with pytest.raises(ModelError, match=r"could not load it: .*SavedModel"):
+            open_backend(bundles["dense"], "serving", url=url + "bad", ready_s=60.0)
 
 
 def test_another_model_behind_the_url_is_refused(bundles, url, tmp_path):

@@ -21,7 +21,8 @@ class Frame:
     def __init__(self, scaler: Scaler, readout: Readout | None, classes: int) -> None:
         self._mean = np.array(scaler.mean)
         self._inverse = 1.0 / np.array(scaler.scale)  # as the core: a product, not a quotient
-        self._clip = scaler.clip
+        self._high = np.full(len(scaler.mean), scaler.clip)
+        self._low = -self._high
         self._readout = readout
         self.classes = classes
 
@@ -35,8 +36,8 @@ class Frame:
         """
         np.subtract(rows, self._mean, out=scratch)
         np.multiply(scratch, self._inverse, out=scratch)
-        np.maximum(scratch, -self._clip, out=scratch)
-        np.minimum(scratch, self._clip, out=scratch)
+        np.maximum(scratch, self._low, out=scratch)
+        np.minimum(scratch, self._high, out=scratch)
         x[...] = scratch
 
     def read_out(self, y: Floats, out: Floats) -> None:
@@ -52,7 +53,7 @@ class Frame:
             return
         expected = 0.0
         each = y.tolist()
-        for p, move in zip(each, self._readout.move_ticks, strict=True):
+        for p, move in zip(each, self._readout.move_ticks):  # noqa: B905 - checked when loaded
             expected += p * move  # in order: another order gives other bits
         out[n] = self._readout.shrink * expected
         out[n + 1] = max(each)

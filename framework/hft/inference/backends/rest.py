@@ -80,7 +80,7 @@ class RestClient:
                 version, told = _state_of(self._read("", status, content), self.url)
                 if version:
                     return version
-            except VenueDisconnected as error:  # it has yet to listen
+            except (VenueDisconnected, VenueTimeout) as error:  # not there, or busy loading
                 told = str(error)
             if time.monotonic() > end:
                 raise VenueTimeout(f"{self.url}: not ready after {ready_s:g} s: {told}")
