@@ -233,7 +233,9 @@ def test_a_bundle_is_built_on_a_data_set_and_judged_by_pnl(dataset, tmp_path):
         pnl_ns=45_000_000_000,
     )
     options = Options(formats=("onnx",), cuts=Cuts(precision="auto"), limit_s=120.0, gate_rows=800)
-    wanted = Wanted(STRATEGIES / "lstm_mm.bundle", tmp_path / "m.bundle", asked, options)
+    wanted = Wanted(
+        STRATEGIES / "lstm_mm.bundle", tmp_path / "m.bundle", asked, options, calibration=dataset
+    )
     told = []
     rows = run_build(wanted, told.append)
     bundle = load_bundle(tmp_path / "m.bundle")

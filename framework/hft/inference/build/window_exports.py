@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+
+import numpy as np
 
 from hft.errors import ModelError
 from hft.inference.build.onnx_graph import write_onnx
@@ -22,10 +25,13 @@ def export_original(original: str, file: str, backend: str, window_rows: int, in
     elif backend == "tensorflow":
         _save_model(source, path, window_rows, inputs)
     else:
+        if importlib.util.find_spec("tf2onnx") is None:
+            raise ModelError("Keras' exporter to ONNX needs tf2onnx: pip install tf2onnx")
         tensorflow()
         import keras
 
         model = keras.models.load_model(source, compile=False)
+        model(np.zeros((1, window_rows, inputs), np.float32))  # it refuses one that never ran
         draft = path.with_name("draft-" + path.name)
         model.export(str(draft), format="onnx", verbose=False)
         _rename_onnx(draft, path)
