@@ -58,7 +58,7 @@ def variants(bundle: Bundle, task: Task) -> Variants:
     cut = task.parts.calibrate
     teacher = partial(full.outputs, task.rows)
     measured = quantise(full, task, calibration(task))
-    print("\n".join(measured.table()))
+    print("\n".join([str(measured.rows), *measured.table()]))
     made = {"as shipped": full, "8 bits where they fit": measured.stack}
     for share in (0.25, 0.5):
         name = f"{share:.0%} of units out"

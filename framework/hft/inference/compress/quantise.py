@@ -83,7 +83,7 @@ class Quantised:
 
     def table(self) -> list[str]:
         """For people, a line a layer and one for the whole."""
-        lines = [str(self.rows), "layer                 KL     noise    change"]
+        lines = ["layer                 KL     noise    change"]
         for row in self.layers:
             name = f"{row.layer} {row.kind} {row.units}"
             why = f"  {row.why}" if row.why else ""
