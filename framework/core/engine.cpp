@@ -48,6 +48,13 @@ void Engine::make_bars(Ns interval_ns) {
   }
 }
 
+void Engine::reuse(std::uint32_t model, const ReuseRule& rule) {
+  for (Market& m : markets_)
+    for (Source& s : m.sources)
+      if (s.model == model && s.network)
+        s.reuse = std::make_unique<SimilarityCache>(rule, config_.seed, model, m.inst.id);
+}
+
 void Engine::start(Ts now, Ns anchor) {
   enter(now);
   const std::uint32_t need =
@@ -104,6 +111,7 @@ void Engine::on_status(Market& m) {
   m.ready = false;
   ++counters.gaps;
   for (Source& s : m.sources) {
+    if (s.reuse) s.reuse->reset();
     s.rows = 0;
     if (s.network) s.network->reset();
     if (!s.incoming) continue;
@@ -184,6 +192,7 @@ void Engine::fire_sources(Market& m, Ts now, bool clock) {
 /// The model's state moves over every row; only what it says may be dropped on the way (by the
 /// server).
 void Engine::infer(Market& m, Source& s, Ts now) {
+  if (s.reuse && give_again(m, s, now)) return;
   Signal signal;
   signal.outputs.resize(s.network->outputs());
   {
@@ -201,6 +210,7 @@ void Engine::infer(Market& m, Source& s, Ts now) {
     if (rests) stepped_.push_back(s.incoming->network.get());
   }
   if (++s.rows <= s.warm_up_rows) return;
+  if (s.reuse) s.reuse->ask(signal);
   if (config_.placebo) {  // what it said of some other row of this stream
     if (s.shelf.size() < kShelf) {
       s.shelf.push_back(signal.outputs);
@@ -211,6 +221,24 @@ void Engine::infer(Market& m, Source& s, Ts now) {
         draw_bits(config_.seed, 0x9c0b, m.inst.id, static_cast<std::uint64_t>(s.rows));
     signal.outputs = s.shelf[pick % s.shelf.size()];
   }
+  request(m, s, std::move(signal), now);
+}
+
+/// Nothing is computed: the answer of a row that is near enough stands for this one's.
+bool Engine::give_again(Market& m, Source& s, Ts now) {
+  const Lots heavier = m.book.bid_lots() - m.book.ask_lots();
+  if (!s.reuse->answers(s.features->row(), (heavier > 0) - (heavier < 0), now, m.book.ts_event))
+    return false;
+  ++s.rows;
+  Signal signal;
+  signal.reused = true;
+  signal.outputs = s.reuse->outputs();
+  signal.ts_start = signal.ts_end = clock != nullptr ? clock->now() : now;
+  request(m, s, std::move(signal), now);
+  return true;
+}
+
+void Engine::request(Market& m, const Source& s, Signal signal, Ts now) {
   signal.instrument = m.inst.id;
   signal.model = s.model;
   signal.version = s.version;
@@ -279,13 +307,25 @@ void Engine::touch_models() const noexcept {
 void Engine::on_signal(const Signal& s, Ts now) {
   enter(now);
   ++counters.signals;
-  record(RecordKind::SIGNAL, now, s.instrument, 0, 0, static_cast<Lots>(s.version) << 32 | s.model,
+  if (SimilarityCache* const cache = s.reused ? nullptr : reuse_of(s)) cache->publish(s, now);
+  record(RecordKind::SIGNAL, now, s.instrument, 0, s.reused,
+         static_cast<Lots>(s.version) << 32 | s.model,
          digest(s.outputs.data(), s.outputs.size()), s.ts_features, s.ts_event);
   if (!market(s.instrument).book.live()) return;  // the book broke while the model was at work
   if (!(port_->wants & WANTS_SIGNAL)) return;
   signal_ = &s;
   call([&] { port_->on_signal(s); });
   signal_ = nullptr;
+}
+
+void Engine::on_drop(const Signal& s) noexcept {
+  if (SimilarityCache* const cache = reuse_of(s)) cache->drop(s);
+}
+
+SimilarityCache* Engine::reuse_of(const Signal& s) noexcept {
+  for (Source& source : market(s.instrument).sources)
+    if (source.model == s.model) return source.reuse.get();
+  return nullptr;
 }
 
 void Engine::settle(Ts now) {

@@ -24,6 +24,7 @@
 #include "order.hpp"
 #include "risk.hpp"
 #include "seen_book.hpp"
+#include "similarity.hpp"
 #include "strategy_port.hpp"
 #include "swap.hpp"
 
@@ -65,6 +66,7 @@ struct Source {
   std::unique_ptr<FeatureSet> features;
   std::unique_ptr<ModelStream> network;  ///< null: rows go to on_features alone
   std::unique_ptr<Incoming> incoming;    ///< runs beside `network`, to take its place
+  std::unique_ptr<SimilarityCache> reuse;  ///< null: every row is computed
   std::uint32_t model = 0;
   std::uint32_t version = 0;  ///< the swap that brought `network`; 0: it was there at the start
   std::int64_t rows = 0, warm_up_rows = 0;
@@ -138,6 +140,8 @@ class Engine {
     market(inst).sources.push_back(std::move(source));
   }
   void make_bars(Ns interval_ns);
+  /// A model's answers may be given again; after all sources were added.
+  void reuse(std::uint32_t model, const ReuseRule& rule);
 
   // ---- inputs
   /// `anchor`: UTC less monotonic time, live.
@@ -154,6 +158,8 @@ class Engine {
   }
   void on_update(const Update& u, Ts now);
   void on_signal(const Signal& s, Ts now);
+  /// A request that will not be answered.
+  void on_drop(const Signal& s) noexcept;
   Ts next_due() const noexcept;
   /// Fires the one timer, bar or clock that `next_due` announced.
   void on_due(Ts now);
@@ -289,6 +295,9 @@ class Engine {
   void infer(Market& m, Source& s, Ts now);
   void take_over(Market& m, Ts now);
   void retire(std::unique_ptr<ModelStream> old);
+  bool give_again(Market& m, Source& s, Ts now);
+  void request(Market& m, const Source& s, Signal signal, Ts now);
+  SimilarityCache* reuse_of(const Signal& s) noexcept;
   bool place(Market& m, int side);
   void place_again(Order& o);
   Ticks clamp_passive(const Market& m, int side, Ticks price) const noexcept;

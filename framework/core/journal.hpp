@@ -21,8 +21,8 @@ enum class RecordKind : std::uint16_t {
   UPDATE,  ///< in: order, price, lots; a: kind|reason|fill_reason|bits (1: maker, 2: some is left),
            ///< b: money (of a fill: fee and impact), or lots ahead (a double) of an order accepted
            ///< or replaced, c: ts_venue
-  SIGNAL,  ///< in: lots: version << 32 | model, a: digest of the outputs, b: ts of the features,
-           ///< c: ts_event
+  SIGNAL,  ///< in: lots: version << 32 | model, price: 1: given again, a: digest of the outputs,
+           ///< b: ts of the features, c: ts_event
   TIMER,   ///< in: a: timer, b: 1: nobody was called
   CLOCK,   ///< in: a features clock fired; a: 1: a bar closed, price and lots are its own
   NEW,     ///< out: order, price, lots; a: side|tif, b: tag, c: parent

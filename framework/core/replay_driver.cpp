@@ -27,6 +27,7 @@ ReplayDriver::ReplayDriver(Engine& engine, ReplayConfig config, std::vector<Venu
       listings_(engine.markets().size()),
       is_active_(engine.markets().size()),
       wind_down_(engine.markets().size()) {
+  server_.on_drop = [this](const Signal& row) { engine_->on_drop(row); };
   for (std::size_t v = 0; v < venues.size(); ++v) {
     entries_.emplace_back(venues[v]);
     venues_.push_back(std::make_unique<TapeVenue>(std::move(venues[v]), engine.orders(), fills_));
@@ -193,6 +194,8 @@ ReplayDriver::Next ReplayDriver::next_input() const noexcept {
     for (std::uint32_t i = 0; i < streams_.size(); ++i)
       if (streams_[i].local.ts < next.ts) next = {streams_[i].local.ts, Input::PACKET, i};
     if (server_.done() < next.ts) next = {server_.done(), Input::SIGNAL, 0};
+    if (!given_again_.empty() && given_again_.front().ts_end < next.ts)
+      next = {given_again_.front().ts_end, Input::SIGNAL, 1};
   }
   const Ts due = engine_->next_due();
   if (due < next.ts) next = {due, Input::DUE, 0};
@@ -227,12 +230,18 @@ void ReplayDriver::deliver(const Next& next) {
       apply_packet(next.which);
       break;
     case Input::SIGNAL:
+      if (next.which == 1) {
+        const Signal again = std::move(given_again_.front());
+        given_again_.pop_front();
+        handle(next.ts, [&] { engine_->on_signal(again, engine_->now()); });
+        break;
+      }
       for (const Signal& done : server_.complete())
         handle(next.ts, [&] { engine_->on_signal(done, engine_->now()); });
       break;
     case Input::DUE:
       handle(next.ts, [&] { engine_->on_due(engine_->now()); });
-      if (!engine_->requests.empty()) server_.offer(engine_->requests, next.ts);
+      ask(next.ts);
       break;
     case Input::SWAP: {
       SwapAt due = std::move(swaps_.front());
@@ -434,6 +443,17 @@ void ReplayDriver::apply_packet(InstrumentId inst) {
   if (engine_->profile) book_ns += wall_ns() - t0 - (engine_->stages.features - features);
   catch_up(inst, ts);
   handle(ts, [&] { engine_->on_packet(m, engine_->now()); });
+  ask(ts);
+}
+
+/// Rows go to the server; an answer that is given again needs none and is there at once.
+void ReplayDriver::ask(Ts ts) {
+  for (Signal& signal : engine_->requests) {
+    if (!signal.reused) continue;
+    signal.ts_start = signal.ts_end = ts;
+    given_again_.push_back(std::move(signal));
+  }
+  std::erase_if(engine_->requests, [](const Signal& signal) { return signal.reused; });
   if (!engine_->requests.empty()) server_.offer(engine_->requests, ts);
 }
 
@@ -444,7 +464,7 @@ bool ReplayDriver::in_flight() const noexcept {
     if (!v->responses().empty()) return true;
   for (const auto& e : entries_)
     if (!e.wire.empty()) return true;
-  return server_.busy() && engine_->wants_packets();
+  return (server_.busy() || !given_again_.empty()) && engine_->wants_packets();
 }
 
 /// The market is over; what was sent still travels, meets the last book and is answered.

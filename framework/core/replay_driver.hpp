@@ -93,6 +93,7 @@ class ReplayDriver {
   void run_rows(InstrumentId inst, Ts limit);
   void advance_books(Ts until, bool including);
   void apply_packet(InstrumentId inst);
+  void ask(Ts ts);
   void deliver(const Next& next);
   void end_trading(Ts ts);
   template <class F>
@@ -107,6 +108,7 @@ class ReplayDriver {
   Engine* engine_;
   ReplayConfig config_;
   InferenceServer server_;
+  std::deque<Signal> given_again_;  // answers that nobody computes
   Nth nth_call_;
   std::vector<FillRow> fills_;
   std::vector<std::unique_ptr<TapeVenue>> venues_;

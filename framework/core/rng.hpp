@@ -16,6 +16,7 @@ enum class Draw : std::uint64_t {
   REFILL,
   GHOST,
   STRATEGY,
+  SHADOW,
 };
 
 /// The stream of one instrument: draws keyed by a row or a price would else agree across books.

@@ -95,6 +95,7 @@ void InferenceServer::begin(Ts ts) {
 
 void InferenceServer::drop(const Signal& row, std::int64_t& count) {
   ++count;
+  if (on_drop) on_drop(row);
   if (config_.per_row_ns > 0) ++dropped_[stream_of(row)];
 }
 

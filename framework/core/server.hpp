@@ -7,6 +7,7 @@
 /// offered; what is dropped here is the publication, never the state.
 #pragma once
 #include <deque>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -40,6 +41,8 @@ class InferenceServer {
   };
 
   explicit InferenceServer(ServerConfig config);
+
+  std::function<void(const Signal&)> on_drop;  ///< told of every row that gets no answer
 
   /// Rows that come at `ts`, in order; takes them out of `rows`.
   void offer(std::vector<Signal>& rows, Ts ts);

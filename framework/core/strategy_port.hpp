@@ -32,6 +32,8 @@ struct Signal {
   Ts ts_recv = kNoTime;
   Ts ts_start = kNoTime, ts_end = kNoTime;  ///< of the model's service
   std::int64_t cause_row = -1;
+  std::int64_t number = 0;  ///< of its row in the stream's similarity cache, where there is one
+  bool reused = false;      ///< the answer of an earlier row, given again
   std::vector<float> outputs;
 };
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.analysis.mids import with_mids
-from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
+from hft.analysis.records import FILL_ROW, ORDER_ROW, REUSE_SECOND, SAMPLE_ROW
 from hft.analysis.run_data import InstrumentFacts, RunData
 from hft.config import ImpactConfig, Recipe, VenueConfig
 from hft.durations import parse_ns
@@ -509,6 +509,8 @@ def run_data(
         feed_latency_ns=results["feed_latency_ns"].view(np.int64),
         model_wait_ns=np.asarray(results.get("model_wait_ns", ())).view(np.int64),
         model_service_ns=np.asarray(results.get("model_service_ns", ())).view(np.int64),
+        models=[source.name for source in plan.sources],
+        reuse=results["reuse"].view(REUSE_SECOND),
         traded_lots=list(results.get("traded_lots", ())),
         overlay_ticks=list(results.get("overlay_ticks", ())),
         notes=[*(depth_notes(plan) if kind == "backtest" else ()), *notes_of(plan, results)],

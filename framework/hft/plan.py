@@ -18,6 +18,7 @@ from hft.durations import parse_ns
 from hft.errors import ConfigError, HftError, StrategyError
 from hft.execution.latency import resolve
 from hft.feeds import Feed, open_feeds
+from hft.inference.reuse import refuse_reuse
 from hft.loader import load_strategy, recipe_beside, split_class
 from hft.sources import bundle_for
 from hft.swaps import SwapPlan, planned
@@ -107,6 +108,7 @@ def assemble(
     sources = _sources(cls, home, params, resolved)
     _refuse_blind(cls, sources, feeds)
     _refuse_footprint(resolved, feeds)
+    refuse_reuse(resolved, sources)
     swaps = planned(resolved, cls, sources)
     return Plan(cls, file, resolved, feeds, params, sources, swaps)
 

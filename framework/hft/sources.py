@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hft.durations import parse_ns
+from hft.inference.reuse import add_reuse
 
 if TYPE_CHECKING:
     from hft.config import ModelConfig
@@ -60,6 +61,7 @@ def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> ExitStack:
                 window,
                 source.version,
             )
+    add_reuse(core, plan)
     if plan.strategy.bars is not None:
         core.make_bars(parse_ns(plan.strategy.bars))
     return opened

@@ -43,6 +43,7 @@ class SignalCopy:
     age_ns: int
     tier: str
     model: str
+    reused: bool
     values: dict[str, float]
 
     def __getitem__(self, name: str) -> float:

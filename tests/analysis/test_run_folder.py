@@ -23,7 +23,7 @@ def assert_same(a: RunData, b: RunData) -> None:
         for column in getattr(a, name).dtype.names:
             if column != "pad":
                 np.testing.assert_array_equal(getattr(a, name)[column], getattr(b, name)[column])
-    arrays = ("feed_latency_ns", "model_wait_ns", "model_service_ns")
+    arrays = ("feed_latency_ns", "model_wait_ns", "model_service_ns", "reuse")
     for name in arrays:
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     assert (a.mids is None) == (b.mids is None)
@@ -78,7 +78,7 @@ def test_report_json_holds_no_surprises(rich_run: RunData, tmp_path: Path) -> No
     figures = json.loads((tmp_path / "report.json").read_text())
     assert list(figures) == [
         "version", "run", "notes", "headline", "accounts", "instruments", "orders", "shortfall",
-        "latency", "model_server", "footprint", "venue_limits", "cost_checks", "stages_s",
+        "latency", "model_server", "reuse", "footprint", "venue_limits", "cost_checks", "stages_s",
         "counters", "environment", "recipe", "bracket", "variants",
     ]  # fmt: skip
     assert figures["headline"]["identity_holds"]

@@ -127,6 +127,12 @@ nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
   std::vector<Record> journal(engine.journal.size());
   engine.journal.copy_to(journal.data());
   out["journal"] = bytes_of(journal.data(), journal.size() * sizeof(Record));
+  std::vector<ReuseSecond> reuse;
+  for (const Market& market : engine.markets())
+    for (const Source& source : market.sources)
+      if (source.reuse)
+        reuse.insert(reuse.end(), source.reuse->seconds().begin(), source.reuse->seconds().end());
+  out["reuse"] = bytes_of(reuse.data(), reuse.size() * sizeof(ReuseSecond));
   out["tags"] = nb::cast(engine.tags());
   nb::dict counters;
   const auto& c = engine.counters;
@@ -190,6 +196,26 @@ void init_replay(nb::module_& m) {
       .def_rw("per_item_ns", &ServerConfig::per_item_ns)
       .def_rw("per_row_ns", &ServerConfig::per_row_ns)
       .def_rw("service", &ServerConfig::service);
+  nb::class_<ReuseRule>(m, "ReuseRule", "When a model's answer is given again (docs/reuse.md).")
+      .def(
+          "__init__",
+          [](ReuseRule* self, std::vector<double> mean, std::vector<double> scale, double clip,
+             std::size_t classes, bool has_forecast, double sensitivity, double epsilon,
+             std::int64_t max_reuse, Ns max_age_ns, double shadow, double budget, Ns pause_ns) {
+            new (self) ReuseRule{{std::move(mean), std::move(scale), clip},
+                                 classes,
+                                 has_forecast,
+                                 sensitivity,
+                                 epsilon,
+                                 max_reuse,
+                                 max_age_ns,
+                                 shadow,
+                                 budget,
+                                 pause_ns};
+          },
+          nb::kw_only(), "mean"_a, "scale"_a, "clip"_a, "classes"_a, "has_forecast"_a,
+          "sensitivity"_a, "epsilon"_a, "max_reuse"_a, "max_age_ns"_a, "shadow"_a, "budget"_a,
+          "pause_ns"_a);
   nb::class_<EngineConfig>(m, "EngineConfig")
       .def(nb::init<>())
       .def_rw("risk", &EngineConfig::risk)

@@ -142,6 +142,7 @@ nb::object copy_signal(const SignalView& v) {
   d["age_ns"] = v.now - v.signal.ts_recv;
   d["tier"] = v.tier;
   d["model"] = v.model;
+  d["reused"] = v.signal.reused;
   d["values"] = values;
   return frozen("SignalCopy", d);
 }
@@ -298,6 +299,9 @@ void init_views(nb::module_& m) {
       .def_prop_ro(
           "age_ns", [](const SignalView& v) { return live(v).now - v.signal.ts_recv; },
           "Since the packet behind its features reached us.")
+      .def_prop_ro(
+          "reused", [](const SignalView& v) { return live(v).signal.reused; },
+          "The answer of an earlier row, near enough to stand for this one's.")
       .def_prop_ro("tier", [](const SignalView& v) { return live(v).tier; })
       .def_prop_ro(
           "version", [](const SignalView& v) { return live(v).signal.version; },

@@ -51,6 +51,12 @@ void bind_sources(nb::class_<Run>& c) {
              nb::dict columns) { set_model(*run.session, model, name, tier, outputs, columns); },
           "model"_a, "name"_a, "tier"_a, "outputs"_a, "columns"_a)
       .def(
+          "reuse",
+          [](Run& run, std::uint32_t model, const ReuseRule& rule) {
+            run.session->engine->reuse(model, rule);
+          },
+          "model"_a, "rule"_a, "The model's answers may be given again; after `add_source`.")
+      .def(
           "make_bars", [](Run& run, Ns interval) { run.session->engine->make_bars(interval); },
           "interval_ns"_a)
       .def(

@@ -27,6 +27,18 @@ STAGE_NAMES = {
 }
 
 
+WHY_COMPUTED = {
+    "off": "while off",
+    "under_way": "an answer was under way",
+    "no_answer": "no answer yet",
+    "too_often": "reused too often",
+    "too_old": "too old",
+    "side": "the touch leaned elsewhere",
+    "far": "inputs too far",
+    "unsure": "classes too close",
+}
+
+
 def shortfalls(figures: Figures) -> list[Table]:
     """Stage by stage, a table for each settlement currency and one for its parent orders."""
     tables = []
@@ -89,6 +101,35 @@ def model_server(figures: Figures) -> Table:
     return Table("Model server", ["", "n", "p50", "p90", "p99", "p99.9", "max"], rows, note)
 
 
+def reuse(figures: Figures) -> Table:
+    """Rows answered by an earlier answer, and what was left to compute when the market stormed."""
+    rows, notes = [], []
+    for model in figures["reuse"]:
+        for weather in ("all", "calm", "storm"):
+            w = model[weather]
+            a_second = w["computed_a_second"]
+            rows.append(
+                [
+                    f"{model['name']}, {weather}",
+                    *(count(w[name]) for name in ("seconds", "rows", "reused", "shadows")),
+                    count(w["misses"]),
+                    share(w["hit_rate"]),
+                    *(count(a_second[p]) for p in ("p50", "p99", "max")),
+                    f"{count(w['disagreed'])} of {count(w['compared'])}",
+                    count(w["trips"]),
+                ]
+            )
+        why = ", ".join(f"{count(n)} {WHY_COMPUTED[name]}" for name, n in model["reasons"].items())
+        notes.append(f"{model['name']} missed: {why}.")
+    head = ["model", "seconds", "rows", "reused", "shadows", "misses", "hit rate"]
+    head += ["computed/s p50", "p99", "max", "shadows disagreed", "times off"]
+    note = (
+        "By seconds of market time; storm: more than twice the median of rows. Hits are reused and "
+        f"shadows, which are computed all the same. {' '.join(notes)}"
+    )
+    return Table("Reuse of answers", head, rows, note)
+
+
 def footprint(figures: Figures) -> Table:
     """What our own trading did to the market; nothing where it did nothing."""
     limits, rows = figures["venue_limits"], []
@@ -140,7 +181,12 @@ def cost_checks(figures: Figures) -> Table:
     return Table("Costs beside laws", head, rows, note)
 
 
-ONE_EACH: tuple[Callable[[Figures], Table], ...] = (model_server, footprint, cost_checks)
+ONE_EACH: tuple[Callable[[Figures], Table], ...] = (
+    model_server,
+    reuse,
+    footprint,
+    cost_checks,
+)
 
 
 def _spread(stage: Figures | None) -> list[str]:

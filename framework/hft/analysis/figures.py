@@ -9,6 +9,7 @@
     shortfall   one a settlement currency: what carrying decisions out cost, stage by stage
     latency     the four legs, parts of compute, signal age, packets' feed latency [ns]
     model_server  wait and service of the inference server [ns], and what became of its rows
+    reuse         by model: rows that were answered by an earlier answer, and what was computed
     footprint   one an instrument: what our own trading did to the market
     venue_limits  lots that takers did not get, by reason
     cost_checks simulated costs beside three laws
@@ -32,6 +33,7 @@ from hft.analysis.cost_checks import cost_checks
 from hft.analysis.equity import equity_path
 from hft.analysis.execution import model_server, strains
 from hft.analysis.footprint import COUNTED, footprint
+from hft.analysis.reuse import reuse
 from hft.analysis.run_data import RunData
 from hft.analysis.shortfall import shortfalls
 from hft.analysis.shortfall_figures import shortfall_figures
@@ -65,6 +67,7 @@ def figures_of(run: RunData) -> Figures:
         "shortfall": short,
         "latency": _latency(run),
         "model_server": model_server(run),
+        "reuse": reuse(run),
         "footprint": footprint(run),
         "venue_limits": {name: int(run.counters.get(name, 0)) for name in COUNTED},
         "cost_checks": cost_checks(run, by_instrument),

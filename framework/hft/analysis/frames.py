@@ -20,13 +20,14 @@ from hft.analysis.records import (
     NO_PRICE,
     NO_TIME,
     ORDER_ROW,
+    REUSE_SECOND,
     SAMPLE_ROW,
     FillReason,
     OrderState,
     Reason,
     Tif,
 )
-from hft.analysis.run_data import RunData
+from hft.analysis.run_data import Rows, RunData
 from hft.analysis.units import MONEY_PER_UNIT, span
 from hft.errors import DataError
 
@@ -155,6 +156,9 @@ def write_rows(run: RunData, folder: Path) -> None:
     for name in ("model_wait", "model_service"):
         if (values := getattr(run, f"{name}_ns")).size:
             pl.DataFrame({f"{name}_ns": values}).write_parquet(folder / f"{name}.parquet")
+    if run.reuse.size:
+        columns = {name: run.reuse[name] for name in REUSE_SECOND.names or ()}
+        pl.DataFrame(columns).write_parquet(folder / "reuse.parquet")
     if run.mids is not None:
         columns = {name: _nullable(run.mids.orders[:, k], NO_PRICE) for k, name in enumerate(MIDS)}
         frame = pl.DataFrame({"id": run.orders["id"], **columns})
@@ -183,8 +187,19 @@ def read_rows(folder: Path, names: list[str]) -> dict[str, Any]:
         "samples": _sample_rows(_read(folder / "samples.parquet"), names),
         "feed_latency_ns": feed.to_numpy().astype(np.int64),
         **models,
+        "reuse": _reuse(folder),
         "mids": _mids(folder) if (folder / "mids.parquet").is_file() else None,
     }
+
+
+def _reuse(folder: Path) -> Rows:
+    if not (folder / "reuse.parquet").is_file():
+        return np.zeros(0, REUSE_SECOND)
+    frame = _read(folder / "reuse.parquet")
+    rows = np.zeros(frame.height, REUSE_SECOND)
+    for name in REUSE_SECOND.names or ():
+        rows[name] = frame[name].to_numpy()
+    return rows
 
 
 def _mids(folder: Path) -> Mids:

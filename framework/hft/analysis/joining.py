@@ -110,6 +110,7 @@ class Joining:
             feed_latency_ns=np.concatenate([run.feed_latency_ns for run in self.runs]),
             model_wait_ns=np.concatenate([run.model_wait_ns for run in self.runs]),
             model_service_ns=np.concatenate([run.model_service_ns for run in self.runs]),
+            reuse=np.concatenate([run.reuse for run in self.runs]),
             traded_lots=_sums([run.traded_lots for run in self.runs]),
             mids=joined([run.mids for run in self.runs]),
             notes=list(dict.fromkeys(note for run in self.runs for note in run.notes)),

@@ -135,3 +135,25 @@ SAMPLE_ROW = np.dtype(
         ("open_orders", "<u4"),
     ]
 )
+REUSE_SECOND = np.dtype(
+    [
+        ("second", "<i8"),
+        ("model", "<u4"),
+        ("instrument", "<u4"),
+        ("rows", "<u4"),
+        ("reused", "<u4"),
+        ("shadows", "<u4"),
+        ("compared", "<u4"),
+        ("disagreed", "<u4"),
+        ("trips", "<u4"),
+        ("off", "<u4"),
+        ("under_way", "<u4"),
+        ("no_answer", "<u4"),
+        ("too_often", "<u4"),
+        ("too_old", "<u4"),
+        ("side", "<u4"),
+        ("far", "<u4"),
+        ("unsure", "<u4"),
+    ]
+)
+"""What became of a stream's rows in a second of market time (framework/core/similarity.hpp)."""

@@ -2,11 +2,11 @@
 
 A folder holds `orders.parquet`, `fills.parquet`, `samples.parquet`, `feed_latency.parquet`,
 `mids.parquet` and `touches.parquet` (what the market was when), with a model `model_wait.parquet`
-and `model_service.parquet`, `run.json` (the facts needed to load it again), `report.json` and
-`report.html`. The run under the
-risk-averse queue lies in `bracket/`, variants (placebo, other latencies) in `variants/NN-name/`,
-each in the same form without a report of its own. Journal, strategy copy and resolved recipe are
-put beside them by whoever ran it.
+and `model_service.parquet`, where its answers may be given again `reuse.parquet`, `run.json` (the
+facts needed to load it again), `report.json` and `report.html`. The run under the risk-averse queue
+lies in `bracket/`, variants (placebo, other latencies) in `variants/NN-name/`, each in the same
+form without a report of its own. Journal, strategy copy and resolved recipe are put beside them by
+whoever ran it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft.analysis.mids import Mids
-from hft.analysis.records import FILL_ROW, ORDER_ROW, SAMPLE_ROW
+from hft.analysis.records import FILL_ROW, ORDER_ROW, REUSE_SECOND, SAMPLE_ROW
 from hft.errors import ConfigError, DataError
 from hft.types import InstrumentSpec
 
@@ -86,6 +86,8 @@ class RunData:
         feed_latency_ns: int64 sample of `ts_recv - ts_event` over market packets.
         model_wait_ns: int64 sample of how long rows waited for the inference server.
         model_service_ns: int64 sample of how long it worked on them.
+        models: names of models and feature sources by id.
+        reuse: REUSE_SECOND, (n,), of streams whose answers could be given again.
         traded_lots: what the market traded over the run, by instrument; empty: not counted.
         overlay_ticks: our push of the price that is left at the end, by instrument [ticks]; empty:
             there was no overlay.
@@ -119,6 +121,8 @@ class RunData:
     feed_latency_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     model_wait_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     model_service_ns: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    models: list[str] = field(default_factory=list)
+    reuse: Rows = field(default_factory=lambda: np.zeros(0, REUSE_SECOND))
     traded_lots: list[int] = field(default_factory=list)
     overlay_ticks: list[float] = field(default_factory=list)
     mids: Mids | None = None
@@ -175,6 +179,7 @@ class _Facts(msgspec.Struct, kw_only=True):
     tags: list[str]
     counters: dict[str, int | float]
     notes: list[str] = []  # absent in older folders
+    models: list[str] = []
     traded_lots: list[int] = []
     overlay_ticks: list[float] = []
     bracket: bool

@@ -24,6 +24,7 @@ class Stream(IntEnum):
     REFILL = 6
     GHOST = 7
     STRATEGY = 8
+    SHADOW = 9
 
 
 def draw_bits(seed: int, stream: int, entity: Words, n: int = 0) -> Words:
