@@ -28,7 +28,8 @@ struct Stream {
   explicit Stream(const ReuseRule& r) : cache(r, 7, 0, 0) {}
   bool look(double a, double b, int side = 1) {
     const double row[] = {a, b};
-    return cache.answers(row, side, now += 1000, now);
+    now += 1000;
+    return cache.answers(row, side, now, now);
   }
   Signal ask(float down, float up) {
     Signal s;
