@@ -52,6 +52,7 @@ SimilarityCache::SimilarityCache(const ReuseRule& rule, std::uint64_t seed, std:
                                  InstrumentId instrument)
     : rule_(rule), seed_(seed), model_(model), instrument_(instrument) {
   rule_.validate();
+  for (const double scale : rule_.scaler.scale) inverse_.push_back(1 / scale);
 }
 
 bool SimilarityCache::answers(std::span<const double> row, int side, Ts now, Ts ts_event) {
@@ -98,8 +99,7 @@ void SimilarityCache::scale(std::span<const double> row) {
   const Scaler& scaler = rule_.scaler;
   look_.row.resize(row.size());
   for (std::size_t i = 0; i < row.size(); ++i)
-    look_.row[i] =
-        std::clamp((row[i] - scaler.mean[i]) / scaler.scale[i], -scaler.clip, scaler.clip);
+    look_.row[i] = std::clamp((row[i] - scaler.mean[i]) * inverse_[i], -scaler.clip, scaler.clip);
 }
 
 bool SimilarityCache::draws_shadow() const noexcept {

@@ -27,10 +27,10 @@
 namespace hft {
 
 struct ReuseRule {
-  Scaler scaler;             ///< of the model: distances are of scaled, clamped inputs
-  std::size_t classes = 0;   ///< outputs that are class probabilities, the first ones; 2 or more
+  Scaler scaler;              ///< of the model: distances are of scaled, clamped inputs
+  std::size_t classes = 0;    ///< outputs that are class probabilities, the first ones; 2 or more
   bool has_forecast = false;  ///< the output after them is a forecast in ticks
-  double sensitivity = 0;    ///< most a probability changes a change of a scaled input
+  double sensitivity = 0;     ///< most a probability changes a change of a scaled input
   double epsilon = 0;
   std::int64_t max_reuse = 16;
   Ns max_age_ns = 100'000'000;
@@ -100,6 +100,7 @@ class SimilarityCache {
   void count_in(Ts ts_event);
 
   ReuseRule rule_;
+  std::vector<double> inverse_;  // of the scale: as the network does, a product
   std::uint64_t seed_;
   std::uint32_t model_;
   InstrumentId instrument_;

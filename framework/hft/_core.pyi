@@ -578,6 +578,10 @@ class Signal:
         """Since the packet behind its features reached us."""
 
     @property
+    def reused(self) -> bool:
+        """The answer of an earlier row, near enough to stand for this one's."""
+
+    @property
     def tier(self) -> str: ...
 
     @property
@@ -1154,6 +1158,11 @@ class ServerConfig:
     @service.setter
     def service(self, arg: Latency, /) -> None: ...
 
+class ReuseRule:
+    """When a model's answer is given again (docs/reuse.md)."""
+
+    def __init__(self, *, mean: Sequence[float], scale: Sequence[float], clip: float, classes: int, has_forecast: bool, sensitivity: float, epsilon: float, max_reuse: int, max_age_ns: int, shadow: float, budget: float, pause_ns: int) -> None: ...
+
 class EngineConfig:
     def __init__(self) -> None: ...
 
@@ -1230,6 +1239,9 @@ class Replay:
         """
 
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
+
+    def reuse(self, model: int, rule: ReuseRule) -> None:
+        """The model's answers may be given again; after `add_source`."""
 
     def make_bars(self, interval_ns: int) -> None: ...
 
@@ -1382,6 +1394,9 @@ class LiveSim:
 
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
 
+    def reuse(self, model: int, rule: ReuseRule) -> None:
+        """The model's answers may be given again; after `add_source`."""
+
     def make_bars(self, interval_ns: int) -> None: ...
 
     def keep_rows(self) -> None:
@@ -1414,6 +1429,9 @@ class Verify:
         """
 
     def set_model(self, model: int, name: str, tier: str, outputs: dict, columns: dict) -> None: ...
+
+    def reuse(self, model: int, rule: ReuseRule) -> None:
+        """The model's answers may be given again; after `add_source`."""
 
     def make_bars(self, interval_ns: int) -> None: ...
 

@@ -53,7 +53,7 @@ def linear_softmax(folder: Path, seed: int = 1, understated: float = 1.0) -> Bun
 def scaled(row: list[float]) -> list[float]:
     """As the model sees it."""
     columns = zip(row, SCALER.mean, SCALER.scale, strict=True)
-    return [min(max((x - m) / s, -SCALER.clip), SCALER.clip) for x, m, s in columns]
+    return [min(max((x - m) * (1 / s), -SCALER.clip), SCALER.clip) for x, m, s in columns]
 
 
 def probabilities(bundle: Bundle, row: list[float]) -> np.ndarray:

@@ -10,6 +10,7 @@ import pytest
 from core_replay import market
 from naive_reuse import Twin, linear_softmax, probabilities, recipe_of, scaled, twin_of
 
+from hft import Model, Strategy
 from hft.config import ReuseConfig
 from hft.engine import Outcome, run_once
 from hft.errors import ConfigError
@@ -198,6 +199,28 @@ def test_the_placebo_keeps_the_hits(linear: Bundle) -> None:
         strategy = type("Quiet", (twin_of(linear, rule_of("wide")),), {"on_signal": _hear_nothing})
         counts.append(counts_of(run_once(prepare(strategy, data, specs=specs, recipe=recipe)), 0))
     assert counts[0] == counts[1]
+
+
+def test_a_storm_costs_the_hits(linear: Bundle) -> None:
+    """When most is to be computed least is alike: a server sized by the mean is too small."""
+    from hft.analysis.reuse import reuse
+
+    recipe = recipe_of(ReuseConfig(epsilon=0.05))
+    recipe["latency"] = {"inference": "1ms"}
+    synth = dict(seed=2, duration_s=120.0, calm_s=30.0, storm_s=8.0, messages_per_s=400.0)
+    recipe["data"] = {"synth": synth}
+    strategy = type("Quiet", (Listens,), {"model": Model(str(linear.path))})
+    (figures,) = reuse(run_once(prepare(strategy, "synth", recipe=recipe)).run)
+    calm, storm = figures["calm"], figures["storm"]
+    assert storm["seconds"] > 3
+    assert calm["hit_rate"] > 0.3
+    assert storm["hit_rate"] < calm["hit_rate"] / 2
+    assert storm["to_compute_a_second"]["p50"] > 3 * calm["to_compute_a_second"]["p50"]
+
+
+class Listens(Strategy):
+    def on_signal(self, signal: Any) -> None:
+        pass
 
 
 def _hear_nothing(self: Any, signal: Any) -> None:

@@ -27,7 +27,7 @@ STAGE_NAMES = {
 }
 
 
-WHY_COMPUTED = {
+WHY_MISSED = {
     "off": "while off",
     "under_way": "an answer was under way",
     "no_answer": "no answer yet",
@@ -107,7 +107,9 @@ def reuse(figures: Figures) -> Table:
     for model in figures["reuse"]:
         for weather in ("all", "calm", "storm"):
             w = model[weather]
-            a_second = w["computed_a_second"]
+            if not w["seconds"]:
+                continue
+            a_second = w["to_compute_a_second"]
             rows.append(
                 [
                     f"{model['name']}, {weather}",
@@ -119,13 +121,14 @@ def reuse(figures: Figures) -> Table:
                     count(w["trips"]),
                 ]
             )
-        why = ", ".join(f"{count(n)} {WHY_COMPUTED[name]}" for name, n in model["reasons"].items())
-        notes.append(f"{model['name']} missed: {why}.")
+        why = [f"{count(n)} {WHY_MISSED[name]}" for name, n in model["reasons"].items() if n]
+        notes.append(f"{model['name']} missed: {', '.join(why) or 'none'}.")
     head = ["model", "seconds", "rows", "reused", "shadows", "misses", "hit rate"]
-    head += ["computed/s p50", "p99", "max", "shadows disagreed", "times off"]
+    head += ["to compute/s p50", "p99", "max", "shadows disagreed", "times off"]
     note = (
-        "By seconds of market time; storm: more than twice the median of rows. Hits are reused and "
-        f"shadows, which are computed all the same. {' '.join(notes)}"
+        "By seconds of market time; storm: more than twice the median of rows. Hits are what is "
+        "reused and shadows, which are computed all the same; what the server then drops is "
+        f"counted as to be computed. {' '.join(notes)}"
     )
     return Table("Reuse of answers", head, rows, note)
 

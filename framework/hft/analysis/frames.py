@@ -157,8 +157,8 @@ def write_rows(run: RunData, folder: Path) -> None:
         if (values := getattr(run, f"{name}_ns")).size:
             pl.DataFrame({f"{name}_ns": values}).write_parquet(folder / f"{name}.parquet")
     if run.reuse.size:
-        columns = {name: run.reuse[name] for name in REUSE_SECOND.names or ()}
-        pl.DataFrame(columns).write_parquet(folder / "reuse.parquet")
+        seconds = {name: run.reuse[name] for name in REUSE_SECOND.names or ()}
+        pl.DataFrame(seconds).write_parquet(folder / "reuse.parquet")
     if run.mids is not None:
         columns = {name: _nullable(run.mids.orders[:, k], NO_PRICE) for k, name in enumerate(MIDS)}
         frame = pl.DataFrame({"id": run.orders["id"], **columns})

@@ -61,7 +61,7 @@ def _summed(seconds: NDArray[np.void]) -> dict[str, Counts]:
 
 def _figures(by_second: dict[str, Counts], there: NDArray[np.bool_]) -> Figures:
     sums = {name: int(by_second[name][there].sum()) for name in COUNTED}
-    computed = (by_second["rows"] - by_second["reused"])[there]
+    to_compute = (by_second["rows"] - by_second["reused"])[there]
     misses = sums["rows"] - sums["reused"] - sums["shadows"]
     return {
         "seconds": int(there.sum()),
@@ -69,7 +69,7 @@ def _figures(by_second: dict[str, Counts], there: NDArray[np.bool_]) -> Figures:
         "misses": misses,
         "hit_rate": ratio(sums["rows"] - misses, sums["rows"]),
         "saved": ratio(sums["reused"], sums["rows"]),
-        "computed_a_second": _quantiles(computed),
+        "to_compute_a_second": _quantiles(to_compute),
         "disagreement": ratio(sums["disagreed"], sums["compared"]),
     }
 
