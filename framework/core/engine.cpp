@@ -203,12 +203,8 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   if (clock != nullptr) signal.ts_end = clock->now();
   ++counters.inferences;
   if (rests) stepped_.push_back(s.network.get());
-  if (s.incoming) [[unlikely]] {
-    unheard_.resize(s.incoming->network->outputs());
-    s.incoming->network->step(s.features->row().data(), unheard_.data());
-    ++s.incoming->rows;
-    if (rests) stepped_.push_back(s.incoming->network.get());
-  }
+  if (s.incoming) [[unlikely]]
+    run_beside(s);
   if (++s.rows <= s.warm_up_rows) return;
   if (s.reuse) s.reuse->ask(signal);
   if (config_.placebo) {  // what it said of some other row of this stream
@@ -224,16 +220,28 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   request(m, s, std::move(signal), now);
 }
 
+/// The one that has not taken over sees every row.
+void Engine::run_beside(Source& s) {
+  unheard_.resize(s.incoming->network->outputs());
+  s.incoming->network->step(s.features->row().data(), unheard_.data());
+  ++s.incoming->rows;
+  if (rests) stepped_.push_back(s.incoming->network.get());
+}
+
 /// Nothing is computed: the answer of a row that is near enough stands for this one's.
 bool Engine::give_again(Market& m, Source& s, Ts now) {
   const Lots heavier = m.book.bid_lots() - m.book.ask_lots();
   if (!s.reuse->answers(s.features->row(), (heavier > 0) - (heavier < 0), now, m.book.ts_event))
     return false;
-  ++s.rows;
   Signal signal;
   signal.reused = true;
   signal.outputs = s.reuse->outputs();
   signal.ts_start = signal.ts_end = clock != nullptr ? clock->now() : now;
+  s.network->skip(s.features->row().data());
+  if (rests) stepped_.push_back(s.network.get());
+  if (s.incoming) [[unlikely]]
+    run_beside(s);
+  ++s.rows;
   request(m, s, std::move(signal), now);
   return true;
 }
@@ -256,8 +264,9 @@ void Engine::swap(Swap swap, Ts now) {
     for (Source& s : m.sources) {
       if (s.model != swap.model || !s.network) continue;
       if (s.incoming) retire(std::move(s.incoming->network));
-      s.incoming = std::make_unique<Incoming>(Incoming{
-          std::move(swap.streams.at(m.inst.id)), swap.number, swap.hash, 0, swap.warm_up_rows});
+      s.incoming =
+          std::make_unique<Incoming>(Incoming{std::move(swap.streams.at(m.inst.id)), swap.number,
+                                              swap.hash, 0, swap.warm_up_rows, swap.reuse});
       m.swapping = true;
     }
 }
@@ -277,6 +286,7 @@ void Engine::take_over(Market& m, Ts now) {
     s.version = next.number;
     s.rows = next.rows;
     s.warm_up_rows = next.warm_up_rows;
+    if (s.reuse) s.reuse->follow(next.reuse);
     record(RecordKind::SWAP, now, m.inst.id, next.number, 0, s.model, next.hash, 1);
     take_overs.push_back({now, next.number, m.inst.id});
     retire(std::move(next.network));
@@ -309,8 +319,8 @@ void Engine::on_signal(const Signal& s, Ts now) {
   ++counters.signals;
   if (SimilarityCache* const cache = s.reused ? nullptr : reuse_of(s)) cache->publish(s, now);
   record(RecordKind::SIGNAL, now, s.instrument, 0, s.reused,
-         static_cast<Lots>(s.version) << 32 | s.model,
-         digest(s.outputs.data(), s.outputs.size()), s.ts_features, s.ts_event);
+         static_cast<Lots>(s.version) << 32 | s.model, digest(s.outputs.data(), s.outputs.size()),
+         s.ts_features, s.ts_event);
   if (!market(s.instrument).book.live()) return;  // the book broke while the model was at work
   if (!(port_->wants & WANTS_SIGNAL)) return;
   signal_ = &s;

@@ -64,8 +64,8 @@ struct Target {
 /// A features source and the model, if any, that reads it.
 struct Source {
   std::unique_ptr<FeatureSet> features;
-  std::unique_ptr<ModelStream> network;  ///< null: rows go to on_features alone
-  std::unique_ptr<Incoming> incoming;    ///< runs beside `network`, to take its place
+  std::unique_ptr<ModelStream> network;    ///< null: rows go to on_features alone
+  std::unique_ptr<Incoming> incoming;      ///< runs beside `network`, to take its place
   std::unique_ptr<SimilarityCache> reuse;  ///< null: every row is computed
   std::uint32_t model = 0;
   std::uint32_t version = 0;  ///< the swap that brought `network`; 0: it was there at the start
@@ -295,6 +295,7 @@ class Engine {
   void infer(Market& m, Source& s, Ts now);
   void take_over(Market& m, Ts now);
   void retire(std::unique_ptr<ModelStream> old);
+  void run_beside(Source& s);
   bool give_again(Market& m, Source& s, Ts now);
   void request(Market& m, const Source& s, Signal signal, Ts now);
   SimilarityCache* reuse_of(const Signal& s) noexcept;

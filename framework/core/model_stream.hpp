@@ -19,6 +19,8 @@ class ModelStream {
   virtual std::size_t outputs() const noexcept = 0;
   /// One row of features to `outputs()` numbers. Another library may throw.
   virtual void step(const double* features, float* out) = 0;
+  /// A row whose answer nobody needs; of models whose memory is a window, or none.
+  virtual void skip(const double* features) = 0;
   virtual void rest() noexcept {}         ///< while idle, after a step
   virtual void touch() const noexcept {}  ///< while idle: keeps the weights in cache
   virtual void reset() = 0;               ///< after a gap
@@ -32,6 +34,7 @@ class RunningNetwork final : public ModelStream {
   std::size_t inputs() const noexcept override { return network_->inputs(); }
   std::size_t outputs() const noexcept override { return network_->outputs(); }
   void step(const double* features, float* out) override { network_->step(state_, features, out); }
+  void skip(const double*) override {}  // it remembers nothing, or the rule would not be allowed
   void rest() noexcept override { network_->arm(state_); }
   void touch() const noexcept override { network_->touch(); }
   void reset() override { state_.reset(); }
@@ -49,6 +52,7 @@ class WindowedNetwork final : public ModelStream {
   std::size_t inputs() const noexcept override { return network_->inputs(); }
   std::size_t outputs() const noexcept override { return network_->outputs(); }
   void step(const double* features, float* out) override { state_.step(features, out); }
+  void skip(const double* features) override { state_.skip(features); }
   void rest() noexcept override { state_.settle(); }
   void touch() const noexcept override { network_->touch(); }
   void reset() override { state_.reset(); }

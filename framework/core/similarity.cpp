@@ -50,9 +50,23 @@ void ReuseRule::validate() const {
 
 SimilarityCache::SimilarityCache(const ReuseRule& rule, std::uint64_t seed, std::uint32_t model,
                                  InstrumentId instrument)
-    : rule_(rule), seed_(seed), model_(model), instrument_(instrument) {
-  rule_.validate();
-  for (const double scale : rule_.scaler.scale) inverse_.push_back(1 / scale);
+    : seed_(seed), model_(model), instrument_(instrument) {
+  take(rule);
+}
+
+void SimilarityCache::take(const ReuseRule& rule) {
+  rule.validate();
+  rule_ = rule;
+  inverse_.clear();
+  for (const double scale : rule.scaler.scale) inverse_.push_back(1 / scale);
+}
+
+void SimilarityCache::follow(const std::optional<ReuseRule>& rule) {
+  reset();
+  judged_.clear();
+  disagreed_ = 0;
+  off_until_ = rule ? kNoTime : kNever;
+  if (rule) take(*rule);
 }
 
 bool SimilarityCache::answers(std::span<const double> row, int side, Ts now, Ts ts_event) {

@@ -18,6 +18,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -75,8 +76,10 @@ class SimilarityCache {
   void publish(const Signal& signal, Ts now);
   /// It never will be.
   void drop(const Signal& signal) noexcept;
-  /// After a gap, or where another network takes over: nothing that was said counts.
+  /// After a gap: nothing that was said counts.
   void reset() noexcept;
+  /// Another network takes over; without a rule all of its rows are computed.
+  void follow(const std::optional<ReuseRule>& rule);
 
   const std::vector<ReuseSecond>& seconds() const noexcept { return seconds_; }
 
@@ -94,6 +97,7 @@ class SimilarityCache {
   };
 
   std::uint32_t* why_not(int side, Ts now);
+  void take(const ReuseRule& rule);
   void scale(std::span<const double> row);
   bool draws_shadow() const noexcept;
   void judge(const Answer& shadow, Ts now);

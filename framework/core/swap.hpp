@@ -3,9 +3,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model_stream.hpp"
+#include "similarity.hpp"
 
 namespace hft {
 
@@ -16,6 +18,8 @@ struct Swap {
   std::int64_t hash = 0;  ///< of the bundle, for the journal
   std::int64_t warm_up_rows = 0;
   std::vector<std::unique_ptr<ModelStream>> streams;  ///< by instrument
+  /// Of its answers; none: they are not reused. Counts where those of the old one could be.
+  std::optional<ReuseRule> reuse;
 };
 
 /// What waits to take over a source.
@@ -23,6 +27,7 @@ struct Incoming {
   std::unique_ptr<ModelStream> network;
   std::uint32_t number = 0;
   std::int64_t hash = 0, rows = 0, warm_up_rows = 0;
+  std::optional<ReuseRule> reuse;
 };
 
 }  // namespace hft

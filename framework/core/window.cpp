@@ -42,6 +42,17 @@ void WindowState::step(const double* features, float* out) noexcept {
   pending_ = true;
 }
 
+void WindowState::skip(const double* features) noexcept {
+  settle();
+  network_->scale(features, row_.get());
+  if (seen_ < lanes_) {  // the first window: its stream goes on
+    std::memcpy(oldest_.block_.get() + network_->rows_at_[0], row_.get(),
+                network_->row_floats_ * sizeof(float));
+    network_->forward(oldest_, 1);
+  }
+  pending_ = true;
+}
+
 /// Lane i began i + 1 rows after the oldest; until a first window is full, only as many have begun
 /// as rows came after the first.
 void WindowState::settle() noexcept {

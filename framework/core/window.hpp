@@ -23,6 +23,8 @@ class WindowState {
   /// What the network says of the last `rows` rows, this one included; of fewer at first. A row
   /// that is not finite is answered by NaN and counts as none.
   void step(const double* features, float* out) noexcept;
+  /// A row whose answer nobody needs: a window that is full is spared its last step.
+  void skip(const double* features) noexcept;
   /// While idle, after a step: the work the next step would have to do first.
   void settle() noexcept;
   void reset() noexcept;  ///< after a gap: no rows

@@ -21,6 +21,7 @@ class ForeignStream final : public ModelStream {
         outputs_(s.models[model].outputs.size()),
         backend_(nb::borrow(backend)),
         step_(backend.attr("step")),
+        skip_(backend.attr("skip")),
         reset_(backend.attr("reset")),
         state_(backend.attr("state")()) {
     const nb::object zeros = nb::module_::import_("numpy").attr("zeros");
@@ -39,6 +40,11 @@ class ForeignStream final : public ModelStream {
     PyObject* const arguments[] = {state_.ptr(), row_.ptr(), out_.ptr()};
     finish(PyObject_Vectorcall(step_.ptr(), arguments, 3, nullptr));
     std::copy_n(out_at_, outputs_, out);
+  }
+  void skip(const double* features) override {
+    std::copy_n(features, inputs_, row_at_);
+    PyObject* const arguments[] = {state_.ptr(), row_.ptr()};
+    finish(PyObject_Vectorcall(skip_.ptr(), arguments, 2, nullptr));
   }
   void reset() override { finish(PyObject_CallOneArg(reset_.ptr(), state_.ptr())); }
 
@@ -61,7 +67,7 @@ class ForeignStream final : public ModelStream {
   std::uint32_t model_;
   InstrumentId instrument_;
   std::size_t inputs_, outputs_;
-  nb::object backend_, step_, reset_, state_, row_, out_;
+  nb::object backend_, step_, skip_, reset_, state_, row_, out_;
   double* row_at_;
   float* out_at_;
 };
@@ -78,8 +84,9 @@ std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::siz
 }
 
 Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle computes,
-             std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash) {
-  Swap swap{number, model, hash, warm_up_rows, {}};
+             std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
+             std::optional<ReuseRule> reuse) {
+  Swap swap{number, model, hash, warm_up_rows, {}, std::move(reuse)};
   for (const Market& m : s.engine->markets())
     swap.streams.push_back(stream_of(s, computes, window_rows, model, m.inst.id));
   return swap;
