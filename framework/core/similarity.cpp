@@ -14,6 +14,7 @@ namespace hft {
 namespace {
 
 constexpr Ns kSecond = 1'000'000'000;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 void want(bool holds, const char* key, double value, const char* wanted) {
   if (!holds)
@@ -103,7 +104,7 @@ std::uint32_t* SimilarityCache::why_not(int side, Ts now) {
   double distance = 0;
   for (std::size_t i = 0; i < look_.row.size(); ++i) {
     const double moved = std::abs(look_.row[i] - answer_.row[i]);
-    if (!(moved <= rule_.epsilon)) return &s.far;  // NaN too
+    if (!(moved <= rule_.epsilon)) return &s.far;  // not finite: far from everything
     distance = std::max(distance, moved);
   }
   return answer_.margin > 2 * rule_.sensitivity * distance ? nullptr : &s.unsure;
@@ -112,8 +113,10 @@ std::uint32_t* SimilarityCache::why_not(int side, Ts now) {
 void SimilarityCache::scale(std::span<const double> row) {
   const Scaler& scaler = rule_.scaler;
   look_.row.resize(row.size());
-  for (std::size_t i = 0; i < row.size(); ++i)
-    look_.row[i] = std::clamp((row[i] - scaler.mean[i]) * inverse_[i], -scaler.clip, scaler.clip);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const double x = (row[i] - scaler.mean[i]) * inverse_[i];
+    look_.row[i] = std::isfinite(x) ? std::clamp(x, -scaler.clip, scaler.clip) : kNone;
+  }
 }
 
 bool SimilarityCache::draws_shadow() const noexcept {

@@ -44,7 +44,7 @@ void WindowState::step(const double* features, float* out) noexcept {
 
 void WindowState::skip(const double* features) noexcept {
   settle();
-  network_->scale(features, row_.get());
+  if (!network_->scale(features, row_.get())) return;
   if (seen_ < lanes_) {  // the first window: its stream goes on
     std::memcpy(oldest_.block_.get() + network_->rows_at_[0], row_.get(),
                 network_->row_floats_ * sizeof(float));

@@ -108,7 +108,7 @@ def assemble(
     sources = _sources(cls, home, params, resolved)
     _refuse_blind(cls, sources, feeds)
     _refuse_footprint(resolved, feeds)
-    refuse_reuse(resolved, sources)
+    refuse_reuse(sources)
     swaps = planned(resolved, cls, sources)
     return Plan(cls, file, resolved, feeds, params, sources, swaps)
 

@@ -76,8 +76,9 @@ TEST_CASE("numbers that are none are never reused, and give none to reuse") {
 TEST_CASE("inputs are compared as the model sees them, clamped") {
   Stream s(rule());
   s.compute(1e9, 1, 0.0f, 1.0f);
-  CHECK(s.look(-1e9, 1) == false);
+  CHECK_FALSE(s.look(-1e9, 1));
   CHECK(s.look(2e12, 1));
+  CHECK_FALSE(s.look(std::numeric_limits<double>::infinity(), 1));  // a network answers with NaN
 }
 
 TEST_CASE("while an answer is under way nothing is reused; a lost one is none") {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from core_replay import market
@@ -14,7 +15,8 @@ from hft import Model, Strategy
 from hft.config import ReuseConfig
 from hft.engine import Outcome, run_once
 from hft.errors import ConfigError
-from hft.inference.bundle import Bundle
+from hft.inference.bundle import Bundle, part_sha256, save_bundle
+from hft.inference.card import LayerEntry, PartEntry
 from hft.journal import JOURNAL, RecordKind
 from hft.plan import prepare
 from hft.types import Flag
@@ -201,6 +203,58 @@ def test_the_placebo_keeps_the_hits(linear: Bundle) -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_a_row_that_is_not_computed_stays_in_its_window(backend: str, tmp_path: Path) -> None:
+    """What is computed is what would have been without reuse."""
+    bundle = windowed(tmp_path, backend)
+    answers = {}
+    for epsilon in (0.0, 0.4):
+        config = ReuseConfig(epsilon=epsilon)
+        recipe = recipe_of(config)
+        recipe["models"]["model"]["backend"] = backend
+        data, specs = told_apart(seconds=4.0)
+        strategy = type("Keeps", (Keeps,), {"model": Model(str(bundle.path))})
+        outcome = run_once(prepare(strategy, data, specs=specs, recipe=recipe))
+        assert outcome.run.status == "complete", outcome.run.error
+        answers[epsilon] = outcome.strategy.heard
+    computed = {ts: up for ts, reused, up in answers[0.4] if not reused}
+    alone = {ts: up for ts, _, up in answers[0.0]}
+    assert len(answers[0.4]) > len(computed) + 300
+    both = computed.keys() & alone.keys()
+    assert len(both) > 300
+    assert all(computed[ts] == alone[ts] for ts in both)
+
+
+class Keeps(Strategy):
+    def on_start(self) -> None:
+        self.heard: list[tuple[int, bool, float]] = []
+
+    def on_signal(self, signal: Any) -> None:
+        self.heard.append((signal.ts, signal.reused, signal["up"]))
+
+
+def windowed(folder: Path, backend: str) -> Bundle:
+    """An LSTM over windows of 12 rows."""
+    bundle = remade(folder, "lstm", window_rows=12, sensitivity=0.05)
+    if backend == "onnx":
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnx")
+        return with_window_part(bundle)
+    return bundle
+
+
+def with_window_part(bundle: Bundle) -> Bundle:
+    from hft.inference.build.onnx_builder import window_model
+    from hft.inference.build.onnx_graph import write_onnx
+
+    model = window_model(bundle.card.layers, bundle.weights, bundle.card.window_rows)
+    write_onnx(model, bundle.path / "window.onnx")
+    sha256 = part_sha256(bundle.path / "window.onnx")
+    part = PartEntry(file="window.onnx", backend="onnx", form="window", sha256=sha256)
+    card = msgspec.structs.replace(bundle.card, parts=(part,))
+    return save_bundle(bundle.path, card, bundle.weights)
+
+
 def test_a_storm_costs_the_hits(linear: Bundle) -> None:
     """When most is to be computed least is alike: a server sized by the mean is too small."""
     from hft.analysis.reuse import reuse
@@ -227,6 +281,28 @@ def _hear_nothing(self: Any, signal: Any) -> None:
     pass
 
 
+def test_a_bundle_that_takes_over_brings_its_own_rule(linear: Bundle, tmp_path: Path) -> None:
+    other = linear_softmax(tmp_path / "other.bundle", seed=2)
+    unmeasured = remade(tmp_path, "unmeasured")
+    shares = []
+    for bundle in (other, unmeasured):
+        data, specs = told_apart(seconds=8.0)
+        recipe = recipe_of(rule_of("wide"))
+        half = int(data["A.SIM"]["ts_recv"][0]) + 4_000_000_000
+        recipe["swaps"] = [{"at": half, "bundle": str(bundle.path)}]
+        strategy = type("Keeps", (Keeps,), {"model": Model(str(linear.path))})
+        outcome = run_once(prepare(strategy, data, specs=specs, recipe=recipe))
+        assert outcome.run.status == "complete", outcome.run.error
+        after = half + 500_000_000
+        later = [(ts, reused, up) for ts, reused, up in outcome.strategy.heard if ts > after]
+        shares.append(np.mean([reused for _, reused, _ in later]))
+        fresh = {up for _, reused, up in outcome.strategy.heard if not reused}
+        assert {up for _, reused, up in later if reused} <= fresh
+    assert shares[0] > 0.2
+    assert shares[1] == 0  # it cannot be told how far its answers move: all are computed
+    assert outcome.run.reuse["off"].sum() > 1000
+
+
 class TestRefused:
     def plan(self, bundle: Bundle, **reuse: Any) -> None:
         data, specs = market("A.SIM")
@@ -245,28 +321,17 @@ class TestRefused:
             self.plan(remade(tmp_path, "unmeasured"))
 
 
-def remade(folder: Path, how: str) -> Bundle:
+def remade(folder: Path, how: str, **card: Any) -> Bundle:
     """The linear model with one thing against it."""
-    import msgspec
-
-    from hft.inference.bundle import save_bundle
-    from hft.inference.card import LayerEntry
-
     linear = linear_softmax(folder / "linear.bundle")
     if how == "unmeasured":
-        card = msgspec.structs.replace(linear.card, sensitivity=0.0)
-        return save_bundle(folder / "other.bundle", card, linear.weights)
+        changed = msgspec.structs.replace(linear.card, sensitivity=0.0)
+        return save_bundle(folder / "other.bundle", changed, linear.weights)
     layers = (LayerEntry(kind="lstm", units=4), *linear.card.layers)
     rng = np.random.default_rng(0)
-    inputs = len(linear.card.features)
-    lstm = {
-        "kernel": rng.normal(size=(inputs, 16)).astype(np.float32),
-        "recurrent": rng.normal(size=(4, 16)).astype(np.float32),
-        "bias": np.zeros(16, np.float32),
-    }
-    dense = {
-        "kernel": rng.normal(size=(4, 3)).astype(np.float32),
-        "bias": np.zeros(3, np.float32),
-    }
-    card = msgspec.structs.replace(linear.card, layers=layers)
-    return save_bundle(folder / "other.bundle", card, [lstm, dense])
+    shapes = {"kernel": (len(linear.card.features), 16), "recurrent": (4, 16)}
+    lstm = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    zeros = {n: np.zeros(n, np.float32) for n in (3, 16)}
+    dense = {"kernel": rng.normal(size=(4, 3)).astype(np.float32), "bias": zeros[3]}
+    changed = msgspec.structs.replace(linear.card, layers=layers, **card)
+    return save_bundle(folder / "other.bundle", changed, [{**lstm, "bias": zeros[16]}, dense])

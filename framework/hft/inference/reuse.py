@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hft.config import Recipe, ReuseConfig
+from hft.config import ModelConfig
 from hft.durations import parse_ns
 from hft.errors import ConfigError
 
@@ -16,32 +16,28 @@ if TYPE_CHECKING:
 FEWEST_CLASSES = 2
 
 
-def refuse_reuse(recipe: Recipe, sources: Sequence[SourcePlan]) -> None:
+def refuse_reuse(sources: Sequence[SourcePlan]) -> None:
     """Models whose answers must not be given again.
 
     Raises:
         ConfigError: says which, why, and what would do.
     """
     for source in sources:
-        config = reuse_of(recipe, source.name)
-        if source.bundle is None or config.epsilon == 0:
+        epsilon = source.config.reuse.epsilon
+        if source.bundle is None or epsilon == 0:
             continue
-        why = _why_not(source.bundle, recipe.models[source.name].tier)
+        why = _why_not(source.bundle, source.config.tier)
         if why:
             raise ConfigError(
-                f"models.{source.name}.reuse.epsilon is {config.epsilon}: {why}; 0 computes every "
-                "row"
+                f"models.{source.name}.reuse.epsilon is {epsilon}: {why}; 0 computes every row"
             )
-
-
-def reuse_of(recipe: Recipe, name: str) -> ReuseConfig:
-    """A model's table, or what holds without one: no reuse."""
-    return recipe.models[name].reuse if name in recipe.models else ReuseConfig()
 
 
 def _why_not(bundle: Bundle, tier: str) -> str:
     card, card_file = bundle.card, bundle.path / "model.toml"
     memory = [e.kind for e in card.layers if e.kind in ("lstm", "gru") or e.width > 1]
+    if tier != "FULL":
+        return f"its sensitivity is that of FULL, not of {tier}, which is cheap to compute"
     if not card.window_rows and memory:
         return (
             f"{card_file} carries a state from row to row ({', '.join(memory)}), and a row that is "
@@ -53,10 +49,10 @@ def _why_not(bundle: Bundle, tier: str) -> str:
             f"{card_file} names neither layers nor window_rows, so it may carry a state from row "
             "to row"
         )
-    if tier != "FULL":
-        return f"its sensitivity is that of FULL, not of {tier}, which is cheap to compute"
     if len(card.outputs) < FEWEST_CLASSES:
-        return f"{card_file} has {len(card.outputs)} output; the rule compares the two best classes"
+        return (
+            f"{card_file} has {len(card.outputs)} output; the rule compares the two best classes"
+        )
     if card.sensitivity == 0:
         return (
             f"{card_file} has sensitivity 0, which is not measured; `hft build` measures how far a "
@@ -68,16 +64,21 @@ def _why_not(bundle: Bundle, tier: str) -> str:
 def add_reuse(core: Any, plan: Plan) -> None:
     """Gives the core the rules, after its sources."""
     for number, source in enumerate(plan.sources):
-        config = reuse_of(plan.recipe, source.name)
-        if source.bundle is not None and config.epsilon > 0:
-            core.reuse(number, core_rule(config, source.bundle))
+        rule = None if source.bundle is None else core_rule(source.bundle, source.config)
+        if rule is not None:
+            core.reuse(number, rule)
 
 
-def core_rule(config: ReuseConfig, bundle: Bundle) -> Any:
-    """A rule in the core's terms."""
+def core_rule(bundle: Bundle, config: ModelConfig) -> Any:
+    """A model's rule in the core's terms; None: all of its rows are computed.
+
+    A bundle that takes over while a run goes on may be one that cannot be reused: then it is not.
+    """
     from hft import _core
 
-    card = bundle.card
+    reuse, card = config.reuse, bundle.card
+    if reuse.epsilon == 0 or _why_not(bundle, config.tier):
+        return None
     return _core.ReuseRule(
         mean=list(card.scaler.mean),
         scale=list(card.scaler.scale),
@@ -85,10 +86,10 @@ def core_rule(config: ReuseConfig, bundle: Bundle) -> Any:
         classes=len(card.outputs),
         has_forecast=card.readout is not None,
         sensitivity=card.sensitivity,
-        epsilon=config.epsilon,
-        max_reuse=config.max_reuse,
-        max_age_ns=parse_ns(config.max_age),
-        shadow=config.shadow,
-        budget=config.budget,
-        pause_ns=parse_ns(config.pause),
+        epsilon=reuse.epsilon,
+        max_reuse=reuse.max_reuse,
+        max_age_ns=parse_ns(reuse.max_age),
+        shadow=reuse.shadow,
+        budget=reuse.budget,
+        pause_ns=parse_ns(reuse.pause),
     )

@@ -115,6 +115,13 @@ class Backend(ABC):
             self._refuse("row", row, self._row, out, self._out)
         self._step(state, row, out)
 
+    def skip(self, state: State, row: Doubles) -> None:
+        """One row of a stream whose answer nobody needs; the next answers are as after a step."""
+        self._require(state)
+        if not _fits(row, self._row, np.float64):
+            raise ModelError(f"{self}: row is {_told(row)}, want {self._row} float64, contiguous")
+        self._skip(state, row)
+
     def batch(self, states: Sequence[State], rows: Doubles, out: Floats) -> None:
         """One row for each of n different streams.
 
@@ -218,6 +225,9 @@ class Backend(ABC):
 
     @abstractmethod
     def _reset(self, state: Any) -> None: ...
+
+    def _skip(self, state: Any, row: Doubles) -> None:
+        self._step(state, row, np.empty(self._out, np.float32))
 
     def _batch(self, states: Sequence[Any], rows: Doubles, out: Floats) -> None:
         for state, row, answer in zip(states, rows, out, strict=True):

@@ -134,6 +134,8 @@ class PartState(State):
 class PartBackend(Backend):
     """Scaling, windows and readout around `_run`."""
 
+    signature: Signature
+
     def __init__(self, bundle: Bundle, tier: TierName, precision: str, form: Form) -> None:
         super().__init__(bundle, tier, precision)
         self.form = form
@@ -176,6 +178,13 @@ class PartBackend(Backend):
             self.frame.scale(row, state.scratch, state.row)
             self._run(state)
         self.frame.read_out(state.answer, out)
+
+    def _skip(self, state: PartState, row: Doubles) -> None:
+        if self.window_rows:
+            if np.isfinite(row, out=state.finite).all():
+                self._push(state, row)
+        elif self.signature.memories:
+            super()._skip(state, row)
 
     def _push(self, state: PartState, row: Doubles) -> None:
         rows, ring = self.window_rows, state.ring
