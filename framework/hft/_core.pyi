@@ -1215,7 +1215,7 @@ class Replay:
         From `ts` on the instrument's orders are cancelled and refused, its position sold.
         """
 
-    def swap_at(self, ts: int, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> None:
+    def swap_at(self, ts: int, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None) -> None:
         """
         At `ts` another bundle begins to run beside the old one; in order of time.
         """
@@ -1371,7 +1371,7 @@ class LiveSim:
         While on, another Python thread gets the interpreter whenever the session is idle.
         """
 
-    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> bool:
+    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None) -> bool:
         """
         From `watch`: another bundle begins to run beside the old one; False: it is too late.
         """
@@ -1414,7 +1414,7 @@ class Verify:
 
     def run(self, strategy: object, records: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
-    def add_swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int) -> None:
+    def add_swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None) -> None:
         """The bundle of a swap that the journal tells of."""
 
     @property

@@ -139,6 +139,20 @@ def test_after_a_reset_nothing_is_remembered(backend):
     assert stepped(backend, rows, state).tobytes() == first.tobytes()
 
 
+def test_answers_after_a_row_that_was_skipped_are_as_after_a_step(case, backend):
+    rows, state = random_rows(), backend.state()
+    skipped = rows.copy()
+    skipped[20] = np.nan  # leaves no trace, skipped or not
+    whole = stepped(backend, skipped)
+    out = np.zeros_like(whole)
+    for i, row in enumerate(skipped):
+        if i % 3:
+            backend.skip(state, row)
+        else:
+            backend.step(state, row, out[i])
+    assert out[::3].tobytes() == whole[::3].tobytes()
+
+
 def test_a_row_that_is_not_finite_leaves_no_trace(backend):
     rows = random_rows()
     whole = np.insert(rows, [0, 7, 30], np.nan, axis=0)

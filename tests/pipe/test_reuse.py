@@ -282,7 +282,7 @@ def _hear_nothing(self: Any, signal: Any) -> None:
 
 
 def test_a_bundle_that_takes_over_brings_its_own_rule(linear: Bundle, tmp_path: Path) -> None:
-    other = linear_softmax(tmp_path / "other.bundle", seed=2)
+    other = linear_softmax(tmp_path / "second.bundle", seed=2)
     unmeasured = remade(tmp_path, "unmeasured")
     shares = []
     for bundle in (other, unmeasured):
