@@ -14,7 +14,6 @@ namespace hft {
 namespace {
 
 constexpr Ns kSecond = 1'000'000'000;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 void want(bool holds, const char* key, double value, const char* wanted) {
   if (!holds)
@@ -39,6 +38,7 @@ double margin_of(const std::vector<float>& p, std::size_t best, std::size_t clas
 }  // namespace
 
 void ReuseRule::validate() const {
+  want(window_rows >= 1, "window_rows", static_cast<double>(window_rows), "1 or more");
   want(classes >= 2, "classes", static_cast<double>(classes), "2 or more");
   want(sensitivity > 0, "sensitivity", sensitivity, "more than 0");
   want(epsilon >= 0, "epsilon", epsilon, "0 or more");
@@ -58,6 +58,7 @@ SimilarityCache::SimilarityCache(const ReuseRule& rule, std::uint64_t seed, std:
 void SimilarityCache::take(const ReuseRule& rule) {
   rule.validate();
   rule_ = rule;
+  ring_.clear();
   inverse_.clear();
   for (const double scale : rule.scaler.scale) inverse_.push_back(1 / scale);
 }
@@ -73,7 +74,7 @@ void SimilarityCache::follow(const std::optional<ReuseRule>& rule) {
 bool SimilarityCache::answers(std::span<const double> row, int side, Ts now, Ts ts_event) {
   count_in(ts_event);
   ++seconds_.back().rows;
-  scale(row);
+  finite_ = see(row);
   look_.number = number_++;
   look_.side = side;
   look_.ts = now;
@@ -101,22 +102,37 @@ std::uint32_t* SimilarityCache::why_not(int side, Ts now) {
   if (reused_in_a_row_ >= rule_.max_reuse) return &s.too_often;
   if (now - answer_.ts > rule_.max_age_ns) return &s.too_old;
   if (side != answer_.side) return &s.side;
-  double distance = 0;
-  for (std::size_t i = 0; i < look_.row.size(); ++i) {
-    const double moved = std::abs(look_.row[i] - answer_.row[i]);
-    if (!(moved <= rule_.epsilon)) return &s.far;  // not finite: far from everything
-    distance = std::max(distance, moved);
-  }
-  return answer_.margin > 2 * rule_.sensitivity * distance ? nullptr : &s.unsure;
+  const double moved = distance();
+  if (!(moved <= rule_.epsilon)) return &s.far;
+  return answer_.margin > 2 * rule_.sensitivity * moved ? nullptr : &s.unsure;
 }
 
-void SimilarityCache::scale(std::span<const double> row) {
-  const Scaler& scaler = rule_.scaler;
-  look_.row.resize(row.size());
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const double x = (row[i] - scaler.mean[i]) * inverse_[i];
-    look_.row[i] = std::isfinite(x) ? std::clamp(x, -scaler.clip, scaler.clip) : kNone;
+/// A row that is not finite leaves no trace, as in the model; it is near to none.
+bool SimilarityCache::see(std::span<const double> row) {
+  const std::size_t k = row.size(), rows = rule_.window_rows;
+  ring_.resize(2 * rows * k);
+  if (!std::ranges::all_of(row, [](double x) { return std::isfinite(x); })) return false;
+  double* const first = ring_.data() + at_ * k;
+  for (std::size_t i = 0; i < k; ++i)
+    first[i] = std::clamp((row[i] - rule_.scaler.mean[i]) * inverse_[i], -rule_.scaler.clip,
+                          rule_.scaler.clip);
+  std::copy_n(first, k, first + rows * k);
+  at_ = (at_ + 1) % rows;
+  seen_ = std::min(seen_ + 1, rows);
+  return true;
+}
+
+/// Largest change of an input, the newest rows first; beyond epsilon the first one found.
+double SimilarityCache::distance() const noexcept {
+  if (!finite_) return std::numeric_limits<double>::infinity();
+  const std::size_t size = answer_.rows.size();
+  const double* const now = ring_.data() + at_ * (size / rule_.window_rows);
+  double largest = 0;
+  for (std::size_t i = size; i-- > 0;) {
+    largest = std::max(largest, std::abs(now[i] - answer_.rows[i]));
+    if (largest > rule_.epsilon) break;
   }
+  return largest;
 }
 
 bool SimilarityCache::draws_shadow() const noexcept {
@@ -131,8 +147,11 @@ void SimilarityCache::ask(Signal& signal) {
     if (outputs[c] > outputs[look_.best]) look_.best = c;
   look_.margin = margin_of(outputs, look_.best, rule_.classes);
   look_.forecast = rule_.has_forecast ? sign(static_cast<double>(outputs[rule_.classes])) : 0;
+  const std::size_t size = ring_.size() / 2;
+  const double* const first = ring_.data() + at_ * (size / rule_.window_rows);
+  look_.rows.assign(first, first + (seen_ == rule_.window_rows ? size : 0));
   signal.number = look_.number;
-  under_way_.push_back(look_);
+  under_way_.push_back(std::move(look_));
 }
 
 void SimilarityCache::publish(const Signal& signal, Ts now) {
@@ -143,7 +162,7 @@ void SimilarityCache::publish(const Signal& signal, Ts now) {
   if (heard.shadow) judge(heard, now);
   answer_ = std::move(heard);
   answer_.outputs = signal.outputs;
-  answered_ = true;
+  answered_ = !answer_.rows.empty();  // else its window was not full
   reused_in_a_row_ = 0;
 }
 
@@ -175,6 +194,7 @@ void SimilarityCache::drop(const Signal& signal) noexcept {
 void SimilarityCache::reset() noexcept {
   under_way_.clear();
   answered_ = false;
+  at_ = seen_ = 0;
 }
 
 /// Feeds reorder a little: a second that was left is not begun again.

@@ -4,8 +4,8 @@
 /// A row is a hit when all of these hold, tried in this order: the cache is not off, no answer of
 /// the stream is under way, one is there, it was reused fewer than `max_reuse` times, its row is at
 /// most `max_age_ns` old, more lots stand on the same side of the touch, no scaled input has moved
-/// by more than `epsilon`, and the gap between the two best classes is wider than what that move
-/// can close: 2 * sensitivity * distance.
+/// by more than `epsilon` (of a window: none of any row, place by place), and the gap between the
+/// two best classes is wider than what that move can close: 2 * sensitivity * distance.
 ///
 /// Of the hits a share, chosen by a keyed draw, are shadows: they are computed all the same, and
 /// what would have been reused is compared with what comes. A shadow is published as any computed
@@ -14,7 +14,8 @@
 /// too many of the last shadows disagreed the cache is off for a while.
 ///
 /// Rows, answers and their losses come in the engine's order, and nothing else is read: fed again,
-/// they give the same hits. A look costs a pass over the row (tests/bench/reuse.py).
+/// they give the same hits. A look costs a pass over what the model sees, up to the first input
+/// that is too far, and a row that is computed a copy of it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -28,10 +29,11 @@
 namespace hft {
 
 struct ReuseRule {
-  Scaler scaler;              ///< of the model: distances are of scaled, clamped inputs
-  std::size_t classes = 0;    ///< outputs that are class probabilities, the first ones; 2 or more
-  bool has_forecast = false;  ///< the output after them is a forecast in ticks
-  double sensitivity = 0;     ///< most a probability changes a change of a scaled input
+  Scaler scaler;                ///< of the model: distances are of scaled, clamped inputs
+  std::size_t window_rows = 1;  ///< rows that the model sees
+  std::size_t classes = 0;      ///< outputs that are class probabilities, the first ones; 2 or more
+  bool has_forecast = false;    ///< the output after them is a forecast in ticks
+  double sensitivity = 0;       ///< most a probability changes a change of a scaled input
   double epsilon = 0;
   std::int64_t max_reuse = 16;
   Ns max_age_ns = 100'000'000;
@@ -85,8 +87,8 @@ class SimilarityCache {
 
  private:
   struct Answer {
-    std::int64_t number = 0;  ///< of its row
-    std::vector<double> row;  ///< scaled
+    std::int64_t number = 0;   ///< of its row
+    std::vector<double> rows;  ///< scaled, that the model saw, the oldest first
     int side = 0;
     Ts ts = kNoTime;
     std::size_t best = 0;  ///< class
@@ -98,7 +100,8 @@ class SimilarityCache {
 
   std::uint32_t* why_not(int side, Ts now);
   void take(const ReuseRule& rule);
-  void scale(std::span<const double> row);
+  bool see(std::span<const double> row);
+  double distance() const noexcept;
   bool draws_shadow() const noexcept;
   void judge(const Answer& shadow, Ts now);
   void count_in(Ts ts_event);
@@ -109,6 +112,9 @@ class SimilarityCache {
   std::uint32_t model_;
   InstrumentId instrument_;
   Answer look_;  // the row looked at last
+  bool finite_ = true;
+  std::vector<double> ring_;  // rows twice over, so that those the model sees lie side by side
+  std::size_t at_ = 0, seen_ = 0;
   Answer answer_;
   bool answered_ = false;
   std::deque<Answer> under_way_;

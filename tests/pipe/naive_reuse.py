@@ -85,9 +85,17 @@ class NaiveReuse:
     """One stream's."""
 
     def __init__(
-        self, config: ReuseConfig, sensitivity: float, seed: int, instrument: int, *, skips: bool
+        self,
+        config: ReuseConfig,
+        sensitivity: float,
+        seed: int,
+        instrument: int,
+        *,
+        skips: bool,
+        window_rows: int,
     ) -> None:
         self.config, self.sensitivity, self.skips = config, sensitivity, skips
+        self.window_rows, self.last = window_rows, [[0.0]]
         self.seed, self.stream = seed, SHADOW + (instrument << 32)
         self.rows = self.off_until = self.in_a_row = 0
         self.answer: Asked | None = None
@@ -97,7 +105,8 @@ class NaiveReuse:
 
     def look(self, row: list[float], side: int, now: int) -> str:
         """`reused`, `shadows`, or why the row is computed."""
-        asked = Asked(self.rows, scaled(row), side, now)
+        self.last = [*self.last, scaled(row)][-self.window_rows :]
+        asked = Asked(self.rows, [x for seen in self.last for x in seen], side, now)
         self.rows += 1
         verdict = self._why_not(asked)
         if not verdict:
@@ -157,6 +166,7 @@ class Twin(Strategy):
     config: ReuseConfig
     sensitivity: float
     skips = False
+    window_rows = 1
 
     def on_start(self) -> None:
         self.naive: dict[int, NaiveReuse] = {}
@@ -168,7 +178,12 @@ class Twin(Strategy):
         number, book = row.instrument.id, self.book(row.instrument)
         if number not in self.naive:
             self.naive[number] = NaiveReuse(
-                self.config, self.sensitivity, self.seed, number, skips=self.skips
+                self.config,
+                self.sensitivity,
+                self.seed,
+                number,
+                skips=self.skips,
+                window_rows=self.window_rows,
             )
         values = [row[name] for name in COLUMNS.names]
         side = (book.bid_lots > book.ask_lots) - (book.bid_lots < book.ask_lots)
@@ -192,6 +207,7 @@ def twin_of(bundle: Bundle, config: ReuseConfig, *, skips: bool = False) -> type
         "config": config,
         "sensitivity": bundle.card.sensitivity,
         "skips": skips,
+        "window_rows": bundle.card.window_rows or 1,
     }
     return type("TwinOfReuse", (Twin,), facts)
 

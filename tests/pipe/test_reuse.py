@@ -203,12 +203,22 @@ def test_the_placebo_keeps_the_hits(linear: Bundle) -> None:
     assert counts[0] == counts[1]
 
 
+def test_of_a_window_every_row_is_compared(tmp_path: Path) -> None:
+    config = ReuseConfig(epsilon=0.8, shadow=0.2, budget=1.0)
+    outcome = run(windowed(tmp_path, "native", window_rows=4), config)
+    check_twin(outcome)
+    counts = counts_of(outcome, 0)
+    assert counts["reused"] > 100
+    alone = counts_of(run(remade(tmp_path, "lstm", window_rows=1, sensitivity=0.05), config), 0)
+    assert counts["reused"] < alone["reused"]
+
+
 @pytest.mark.parametrize("backend", ["native", "onnx"])
 def test_a_row_that_is_not_computed_stays_in_its_window(backend: str, tmp_path: Path) -> None:
     """What is computed is what would have been without reuse."""
-    bundle = windowed(tmp_path, backend)
+    bundle = windowed(tmp_path, backend, window_rows=4)
     answers = {}
-    for epsilon in (0.0, 0.4):
+    for epsilon in (0.0, 0.8):
         config = ReuseConfig(epsilon=epsilon)
         recipe = recipe_of(config)
         recipe["models"]["model"]["backend"] = backend
@@ -217,9 +227,9 @@ def test_a_row_that_is_not_computed_stays_in_its_window(backend: str, tmp_path: 
         outcome = run_once(prepare(strategy, data, specs=specs, recipe=recipe))
         assert outcome.run.status == "complete", outcome.run.error
         answers[epsilon] = outcome.strategy.heard
-    computed = {ts: up for ts, reused, up in answers[0.4] if not reused}
+    computed = {ts: up for ts, reused, up in answers[0.8] if not reused}
     alone = {ts: up for ts, _, up in answers[0.0]}
-    assert len(answers[0.4]) > len(computed) + 300
+    assert len(answers[0.8]) > len(computed) + 100
     both = computed.keys() & alone.keys()
     assert len(both) > 300
     assert all(computed[ts] == alone[ts] for ts in both)
@@ -233,9 +243,9 @@ class Keeps(Strategy):
         self.heard.append((signal.ts, signal.reused, signal["up"]))
 
 
-def windowed(folder: Path, backend: str) -> Bundle:
-    """An LSTM over windows of 12 rows."""
-    bundle = remade(folder, "lstm", window_rows=12, sensitivity=0.05)
+def windowed(folder: Path, backend: str, window_rows: int) -> Bundle:
+    """An LSTM over its last rows."""
+    bundle = remade(folder, "lstm", window_rows=window_rows, sensitivity=0.05)
     if backend == "onnx":
         pytest.importorskip("onnxruntime")
         pytest.importorskip("onnx")

@@ -200,9 +200,11 @@ void init_replay(nb::module_& m) {
       .def(
           "__init__",
           [](ReuseRule* self, std::vector<double> mean, std::vector<double> scale, double clip,
-             std::size_t classes, bool has_forecast, double sensitivity, double epsilon,
-             std::int64_t max_reuse, Ns max_age_ns, double shadow, double budget, Ns pause_ns) {
+             std::size_t window_rows, std::size_t classes, bool has_forecast, double sensitivity,
+             double epsilon, std::int64_t max_reuse, Ns max_age_ns, double shadow, double budget,
+             Ns pause_ns) {
             new (self) ReuseRule{{std::move(mean), std::move(scale), clip},
+                                 window_rows,
                                  classes,
                                  has_forecast,
                                  sensitivity,
@@ -213,9 +215,9 @@ void init_replay(nb::module_& m) {
                                  budget,
                                  pause_ns};
           },
-          nb::kw_only(), "mean"_a, "scale"_a, "clip"_a, "classes"_a, "has_forecast"_a,
-          "sensitivity"_a, "epsilon"_a, "max_reuse"_a, "max_age_ns"_a, "shadow"_a, "budget"_a,
-          "pause_ns"_a);
+          nb::kw_only(), "mean"_a, "scale"_a, "clip"_a, "window_rows"_a, "classes"_a,
+          "has_forecast"_a, "sensitivity"_a, "epsilon"_a, "max_reuse"_a, "max_age_ns"_a, "shadow"_a,
+          "budget"_a, "pause_ns"_a);
   nb::class_<EngineConfig>(m, "EngineConfig")
       .def(nb::init<>())
       .def_rw("risk", &EngineConfig::risk)

@@ -83,6 +83,7 @@ def core_rule(bundle: Bundle, config: ModelConfig) -> Any:
         mean=list(card.scaler.mean),
         scale=list(card.scaler.scale),
         clip=card.scaler.clip,
+        window_rows=card.window_rows or 1,
         classes=len(card.outputs),
         has_forecast=card.readout is not None,
         sensitivity=card.sensitivity,
