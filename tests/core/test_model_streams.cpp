@@ -33,6 +33,7 @@ struct Counting final : ModelStream {
     out[0] = id;
     out[1] = static_cast<float>(++rows);
   }
+  void skip(const double*) override { ++rows; }
   void rest() noexcept override {
     if (rests) ++*rests;
   }

@@ -150,6 +150,33 @@ TEST_CASE("shadows that disagree turn it off, and it starts afresh") {
   CHECK_EQ(s.counts().disagreed, 15 + 26);
 }
 
+TEST_CASE("of a window every row is compared, once it is full") {
+  ReuseRule r = rule();
+  r.window_rows = 2;
+  Stream s(r);
+  s.compute(1, 1, 0.0f, 1.0f);
+  CHECK_FALSE(s.look(1, 1));  // that answer was of half a window
+  CHECK_EQ(s.counts().no_answer, 2);
+  s.cache.publish(s.ask(0.0f, 1.0f), s.now);
+  CHECK(s.look(1, 1));
+  CHECK_FALSE(s.look(3, 1));
+  CHECK_FALSE(s.look(1, 1));  // the row before is far yet
+  CHECK(s.look(1, 1));
+}
+
+TEST_CASE("where another network takes over nothing of the old one counts") {
+  Stream s(rule());
+  s.compute(1, 1, 0.0f, 1.0f);
+  s.cache.follow(rule());
+  CHECK_FALSE(s.look(1, 1));
+  s.cache.publish(s.ask(1.0f, 0.0f), s.now);
+  CHECK(s.look(1, 1));
+  s.cache.follow(std::nullopt);
+  s.now += 1'000'000 * kMs;
+  CHECK_FALSE(s.look(1, 1));
+  CHECK_EQ(s.counts().off, 1);
+}
+
 TEST_CASE("a rule that cannot be meant is refused by name") {
   ReuseRule r = rule();
   r.sensitivity = 0;
