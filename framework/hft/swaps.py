@@ -106,7 +106,7 @@ def _same_list(where: Path, what: str, old: list[str], new: Any) -> None:
 def core_arguments(
     number: int, source: int, bundle: Bundle, config: ModelConfig, opened: ExitStack
 ) -> tuple[Any, ...]:
-    """What the core is told of a swap: number, model, what computes it, its rows, hash and reuse."""
+    """What the core is told of a swap: number, model, what computes it, rows, hash, reuse."""
     computes = open_model(bundle, config, opened)
     warm_up, window = rows_of(bundle, config)
     rule = core_rule(bundle, config)
