@@ -1,4 +1,4 @@
-"""What reuse of answers saves, in calm and in storm: counts, the same on every machine.
+"""What reuse of answers saves, in calm and in storm: counts, not timings.
 
     python tests/bench/reuse.py
 
