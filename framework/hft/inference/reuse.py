@@ -50,9 +50,7 @@ def _why_not(bundle: Bundle, tier: str) -> str:
             "to row"
         )
     if len(card.outputs) < FEWEST_CLASSES:
-        return (
-            f"{card_file} has {len(card.outputs)} output; the rule compares the two best classes"
-        )
+        return f"{card_file} has {len(card.outputs)} output; the rule compares the two best classes"
     if card.sensitivity == 0:
         return (
             f"{card_file} has sensitivity 0, which is not measured; `hft build` measures how far a "
