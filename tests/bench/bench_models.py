@@ -196,7 +196,7 @@ def _transformer_parts(shape: Shape, folder: Path) -> list[Made]:
         made.append(
             made_apart(
                 Part(backend, "window"),
-                "hft.inference.build.originals:export_original",
+                "hft.inference.build.window_exports:export_original",
                 arguments,
                 folder,
                 LIMIT_S,
