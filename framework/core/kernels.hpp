@@ -44,6 +44,22 @@ struct ScalerView {
   double clip;
 };
 
+/// Which sums of a layer with gates a matrix makes: of the new row or of what memory holds.
+enum class Side : std::uint8_t { PRESENT = 0, PAST };
+
+/// A layer with gates, one row. `memory`: h, then an LSTM's c, which changes in place; the new h
+/// goes into `y`, since the sums of later units may still want the old one.
+struct CellKernels {
+  /// Sums of one side from a row, those of the other side given.
+  void (*cell)(const MatrixView&, Side, const float* x, const float* other, float* memory,
+               float* y) noexcept;
+  void (*cell8)(const MatrixView&, Side, const std::int8_t* q, float row_scale, const float* other,
+                float* memory, float* y) noexcept;
+  /// Sums of both sides given.
+  void (*gates)(std::size_t panels, const float* zx, const float* zh, float* memory,
+                float* y) noexcept;
+};
+
 /// All pointers are 64-byte aligned but `x`. Rows lie `*_stride` elements apart.
 struct Kernels {
   /// z[rows][columns] = bias + x * weights
@@ -55,10 +71,7 @@ struct Kernels {
   /// The same as `products`, from rows that this set's `quantise` made.
   void (*products8)(const MatrixView&, const std::int8_t* q, std::size_t q_stride,
                     const float* row_scales, std::size_t rows, float* z) noexcept;
-  /// From the gates' sums zx + zh: the new c and h, in place.
-  void (*lstm_gates)(std::size_t panels, const float* zx, const float* zh, float* c,
-                     float* h) noexcept;
-  void (*gru_gates)(std::size_t panels, const float* zx, const float* zh, float* h) noexcept;
+  CellKernels lstm, gru;
   /// y = activation(zx + zh), `zh` null for none; zero where a unit only fills its panel.
   void (*activate)(Activation, std::size_t units, const float* zx, const float* zh,
                    float* y) noexcept;

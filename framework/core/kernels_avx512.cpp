@@ -3,6 +3,7 @@
 // The target pragma comes after every header but our templates: an inline function of the standard
 // library compiled for AVX-512 here could be the copy that the linker keeps for everybody.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 105593: its own AVX-512 header
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
 #include <algorithm>

@@ -40,6 +40,8 @@ struct Q16 : V16 {
   }
   static I bytes(const std::int8_t* p) { return _mm512_load_si512(p); }
   static I dot(I sum, Quad x, I w) { return _mm512_dpbusd_epi32(sum, x, w); }
+  static I zero() { return _mm512_setzero_si512(); }
+  static I plus(I a, I b) { return _mm512_add_epi32(a, b); }
   static T to_float(I a) { return _mm512_cvtepi32_ps(a); }
 };
 

@@ -14,6 +14,7 @@ struct V4 {
   using Bits = std::uint32_t __attribute__((vector_size(16)));
   static constexpr std::size_t width = 4;
   static constexpr std::size_t step_panels = 1, step_regs = 4, batch_regs = 2;
+  static constexpr std::size_t past_panels = 1, cell_parts = 1, chains8 = 1;
   static T load(const float* p) { return *reinterpret_cast<const T*>(p); }
   static void store(float* p, T a) { *reinterpret_cast<T*>(p) = a; }
   static T set1(float a) { return T{a, a, a, a}; }
@@ -68,6 +69,8 @@ struct Q4 : V4 {
         __builtin_shufflevector(w, w, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15);
     return {sum.left + two_columns(x, a), sum.right + two_columns(x, b)};
   }
+  static I zero() { return {Ints{}, Ints{}}; }
+  static I plus(I a, I b) { return {a.left + b.left, a.right + b.right}; }
   static T to_float(I a) {
     return __builtin_convertvector(__builtin_shufflevector(a.left, a.right, 0, 2, 4, 6) +
                                        __builtin_shufflevector(a.left, a.right, 1, 3, 5, 7),

@@ -89,11 +89,15 @@ bool Network::scale(const double* features, float* x) const noexcept {
 void Network::multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,
                        float* z, float* block) const noexcept {
   if (!m.bytes) return kernels_->products(m, x, x_stride, rows, z);
-  float* scales = block + q_at_;
-  auto* q = reinterpret_cast<std::int8_t*>(scales + kBatchRows);
-  for (std::size_t i = 0; i < rows; ++i)
-    scales[i] = kernels_->quantise(x + i * x_stride, m.inputs, q + i * q_bytes_);
-  kernels_->products8(m, q, q_bytes_, scales, rows, z);
+  float scales[kBatchRows];
+  for (std::size_t i = 0; i < rows; ++i) scales[i] = in_bytes(m, x + i * x_stride, i, block).scale;
+  kernels_->products8(m, bytes_at(block, 0), q_bytes_, scales, rows, z);
+}
+
+Network::Bytes Network::in_bytes(const MatrixView& m, const float* x, std::size_t place,
+                                 float* block) const noexcept {
+  std::int8_t* q = bytes_at(block, place);
+  return {q, kernels_->quantise(x, m.inputs, q)};
 }
 
 /// Layer by layer over the rows, which share each layer's pass over its input weights.
@@ -110,15 +114,47 @@ const float* Network::forward(NetworkState& state, std::size_t rows) const noexc
 
 void Network::forward(const Plan& plan, NetworkState& state, const float* x, std::size_t rows,
                       float* y) const noexcept {
+  if (rows == 1 && has_cell(plan)) return step_cell(plan, state, x, y);
   float* block = state.block_.get();
   float *z = block + z_at_, *armed = block + plan.armed, *memory = block + plan.memory;
   multiply(plan.present, x, row_floats_, rows, z, block);
   for (std::size_t i = 0; i < rows; ++i) {
-    if (plan.past.inputs && (i > 0 || !state.armed_))
-      multiply(plan.past, memory, 0, 1, armed, block);
-    finish(plan, z + i * plan.present.columns(), armed, x + i * row_floats_, memory,
-           y + i * row_floats_);
+    const float* zx = z + i * plan.present.columns();
+    const bool ready = i == 0 && state.armed_;
+    if (!ready && has_cell(plan)) {
+      past_cell(plan, zx, memory, y + i * row_floats_, block);
+      continue;
+    }
+    if (!ready && plan.past.inputs) multiply(plan.past, memory, 0, 1, armed, block);
+    finish(plan, zx, armed, x + i * row_floats_, memory, y + i * row_floats_);
   }
+}
+
+/// The past first: while its products run, the row's bytes and the gates of the layer before, on
+/// which all else waits, come about.
+void Network::step_cell(const Plan& plan, NetworkState& state, const float* x,
+                        float* y) const noexcept {
+  float* block = state.block_.get();
+  float *armed = block + plan.armed, *memory = block + plan.memory;
+  Bytes row{};
+  if (plan.present.bytes) row = in_bytes(plan.present, x, 1, block);
+  if (!state.armed_) multiply(plan.past, memory, 0, 1, armed, block);
+  if (plan.present.bytes)
+    cell(plan).cell8(plan.present, Side::PRESENT, row.q, row.scale, armed, memory, y);
+  else
+    cell(plan).cell(plan.present, Side::PRESENT, x, armed, memory, y);
+  std::memcpy(memory, y, panels(plan.units) * kPanel * sizeof(float));
+}
+
+void Network::past_cell(const Plan& plan, const float* zx, float* memory, float* y,
+                        float* block) const noexcept {
+  if (plan.past.bytes) {
+    const Bytes row = in_bytes(plan.past, memory, 0, block);
+    cell(plan).cell8(plan.past, Side::PAST, row.q, row.scale, zx, memory, y);
+  } else {
+    cell(plan).cell(plan.past, Side::PAST, memory, zx, memory, y);
+  }
+  std::memcpy(memory, y, panels(plan.units) * kPanel * sizeof(float));
 }
 
 /// A row of each of several streams, as `forward` of the rows of one.
@@ -157,12 +193,9 @@ void Network::finish(const Plan& plan, const float* zx, const float* zh, const f
   const std::size_t count = panels(plan.units), width = count * kPanel;
   switch (plan.kind) {
     case Kind::LSTM:
-      kernels_->lstm_gates(count, zx, zh, memory + width, memory);
-      std::memcpy(y, memory, width * sizeof(float));
-      return;
     case Kind::GRU:
-      kernels_->gru_gates(count, zx, zh, memory);
-      std::memcpy(y, memory, width * sizeof(float));
+      cell(plan).gates(count, zx, zh, memory, y);
+      std::memcpy(memory, y, width * sizeof(float));
       return;
     case Kind::CONV: {
       kernels_->activate(plan.activation, plan.units, zx, zh, y);

@@ -100,6 +100,25 @@ class Network {
   bool scale(const double* features, float* x) const noexcept;
   void multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,
                 float* z, float* block) const noexcept;
+  /// A row in 8 bits, in one of kBatchRows places, and what a step of it is worth.
+  struct Bytes {
+    const std::int8_t* q;
+    float scale;
+  };
+  std::int8_t* bytes_at(float* block, std::size_t place) const noexcept {
+    return reinterpret_cast<std::int8_t*>(block + q_at_) + place * q_bytes_;
+  }
+  Bytes in_bytes(const MatrixView& m, const float* x, std::size_t place,
+                 float* block) const noexcept;
+  const CellKernels& cell(const Plan& plan) const noexcept {
+    return plan.kind == Kind::LSTM ? kernels_->lstm : kernels_->gru;
+  }
+  bool has_cell(const Plan& plan) const noexcept {
+    return plan.kind == Kind::LSTM || plan.kind == Kind::GRU;
+  }
+  void step_cell(const Plan& plan, NetworkState& state, const float* x, float* y) const noexcept;
+  void past_cell(const Plan& plan, const float* zx, float* memory, float* y,
+                 float* block) const noexcept;
   void finish(const Plan& plan, const float* zx, const float* zh, const float* x, float* memory,
               float* y) const noexcept;
   const float* forward(NetworkState& state, std::size_t rows) const noexcept;
@@ -119,7 +138,7 @@ class Network {
   LockedBlock weights_;
   std::vector<Plan> plans_;
   // A state's block: memory, armed products, two buffers of kBatchRows rows, sums of the new rows,
-  // of as many pasts, those pasts, rows in 8 bits and their scales.
+  // of as many pasts, those pasts, rows in 8 bits.
   std::size_t memory_floats_ = 0, rows_at_[2] = {0, 0}, z_at_ = 0, zh_at_ = 0, past_at_ = 0,
               q_at_ = 0, state_floats_ = 0;
   std::size_t row_floats_ = 0, past_floats_ = 0, q_bytes_ = 0;

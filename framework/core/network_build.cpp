@@ -267,7 +267,7 @@ class Network::Builder {
     network_.zh_at_ = at + kBatchRows * widest_z;
     network_.past_at_ = network_.zh_at_ + kBatchRows * widest_zh;
     network_.q_at_ = network_.past_at_ + kBatchRows * network_.past_floats_;
-    network_.state_floats_ = network_.q_at_ + kBatchRows * (1 + network_.q_bytes_ / sizeof(float));
+    network_.state_floats_ = network_.q_at_ + kBatchRows * network_.q_bytes_ / sizeof(float);
   }
 
   Network& network_;

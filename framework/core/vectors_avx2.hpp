@@ -8,6 +8,7 @@ struct V8 {
   using T = __m256;
   static constexpr std::size_t width = 8;
   static constexpr std::size_t step_panels = 1, step_regs = 8, batch_regs = 2;
+  static constexpr std::size_t past_panels = 1, cell_parts = 2, chains8 = 1;
   static T load(const float* p) { return _mm256_load_ps(p); }
   static void store(float* p, T a) { _mm256_store_ps(p, a); }
   static T set1(float a) { return _mm256_set1_ps(a); }
@@ -60,6 +61,8 @@ struct Q8 : V8 {
     const I pairs = _mm256_maddubs_epi16(q.size, _mm256_sign_epi8(w, q.x));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
   }
+  static I zero() { return _mm256_setzero_si256(); }
+  static I plus(I a, I b) { return _mm256_add_epi32(a, b); }
   static T to_float(I a) { return _mm256_cvtepi32_ps(a); }
 };
 
