@@ -62,9 +62,14 @@ class Network {
   std::size_t outputs() const noexcept { return classes_ + (move_ticks_.empty() ? 0 : 2); }
   std::size_t parameters() const noexcept { return parameters_; }
   Isa isa() const noexcept { return isa_; }
-  std::size_t weight_bytes() const noexcept { return weights_.bytes(); }
+  std::size_t weight_bytes() const noexcept { return weight_bytes_; }
   /// Why weights may be paged out; empty when they are locked.
-  std::string why_unlocked() const { return weights_.why_unlocked(); }
+  std::string why_unlocked() const { return block_->why_unlocked(); }
+
+  /// The same networks, their weights in one locked block: every tier of a bundle, so that whoever
+  /// is idle keeps all of them ready (`touch`) and a change of tier finds its weights in cache.
+  static std::vector<std::shared_ptr<const Network>> together(
+      const std::vector<std::shared_ptr<const Network>>& networks);
 
   NetworkState state() const;
   /// One row of `inputs()` features to `outputs()` numbers.
@@ -78,8 +83,9 @@ class Network {
   /// While idle: computes what the next step needs of the past, which halves that step and brings
   /// those weights back into cache. Never changes a result.
   void arm(NetworkState& state) const noexcept;
-  /// While idle: reads every weight, so that other work does not push them out of cache.
-  void touch() const noexcept { weights_.touch(); }
+  /// While idle: reads every weight, so that other work does not push them out of cache; those of
+  /// networks that were put together with this one too.
+  void touch() const noexcept { block_->touch(); }
   /// The same for what a step reads of a stream.
   void touch(const NetworkState& state) const noexcept;
 
@@ -97,6 +103,7 @@ class Network {
   class Builder;
 
   Network() = default;
+  void move_weights(std::shared_ptr<LockedBlock> block, std::byte* to) noexcept;
   bool scale(const double* features, float* x) const noexcept;
   void multiply(const MatrixView& m, const float* x, std::size_t x_stride, std::size_t rows,
                 float* z, float* block) const noexcept;
@@ -135,7 +142,9 @@ class Network {
   const Kernels* kernels_ = nullptr;
   std::vector<double> mean_, inverse_scale_, move_ticks_;
   double clip_ = 0, shrink_ = 1;
-  LockedBlock weights_;
+  std::shared_ptr<LockedBlock> block_;
+  const std::byte* weights_ = nullptr;  // ours in that block
+  std::size_t weight_bytes_ = 0;
   std::vector<Plan> plans_;
   // A state's block: memory, armed products, two buffers of kBatchRows rows, sums of the new rows,
   // of as many pasts, those pasts, rows in 8 bits.

@@ -3,6 +3,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <stdexcept>
 
 #include "network.hpp"
@@ -63,8 +64,9 @@ class Network::Builder {
   }
 
   void place() {
-    network_.weights_ = LockedBlock(bytes_);
-    at_ = network_.weights_.data();
+    network_.block_ = std::make_shared<LockedBlock>(bytes_);
+    network_.weight_bytes_ = bytes_;
+    network_.weights_ = at_ = network_.block_->data();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       where_ = "layer " + std::to_string(i + 1);
       place(parts_[i]);
@@ -304,6 +306,41 @@ std::shared_ptr<const Network> Network::build(const Scaler& scaler,
   network->move_ticks_ = readout.move_ticks;
   network->shrink_ = readout.shrink;
   return network;
+}
+
+std::vector<std::shared_ptr<const Network>> Network::together(
+    const std::vector<std::shared_ptr<const Network>>& networks) {
+  std::size_t bytes = 0;
+  for (const auto& network : networks) bytes += network->weight_bytes_;
+  require(bytes > 0, "networks", "needs one or more");
+  const auto block = std::make_shared<LockedBlock>(bytes);
+  std::byte* at = block->data();
+  std::vector<std::shared_ptr<const Network>> moved;
+  for (const auto& network : networks) {
+    std::shared_ptr<Network> copy(new Network(*network));
+    copy->move_weights(block, at);
+    at += copy->weight_bytes_;
+    moved.push_back(std::move(copy));
+  }
+  return moved;
+}
+
+/// Every part is a whole number of cache lines, so what is aligned stays so.
+void Network::move_weights(std::shared_ptr<LockedBlock> block, std::byte* to) noexcept {
+  std::memcpy(to, weights_, weight_bytes_);
+  const auto move = [&]<class T>(const T*& p) {
+    if (p) p = reinterpret_cast<const T*>(to + (reinterpret_cast<const std::byte*>(p) - weights_));
+  };
+  for (Plan& plan : plans_)
+    for (MatrixView* m : {&plan.present, &plan.past}) {
+      move(m->weights);
+      move(m->bytes);
+      move(m->scales);
+      move(m->offsets);
+      move(m->bias);
+    }
+  weights_ = to;
+  block_ = std::move(block);
 }
 
 }  // namespace hft

@@ -205,6 +205,24 @@ def test_weights_are_locked_in_memory_or_say_why_not():
     assert "may be paged out" in said.stdout or has_right_to_lock()
 
 
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_networks_put_together_share_a_block_and_give_the_same_bits(precision):
+    alone = [network_of(precise(layers, precision)) for layers in SHAPES.values()]
+    rows = [rows_for(layers) for layers in SHAPES.values()]
+    wanted = [_core.NetworkStream(n).batch(x) for n, x in zip(alone, rows, strict=True)]
+    sizes = [n.weight_bytes for n in alone]
+    moved = _core.together(alone)
+    del alone
+    moved[2].touch()
+    assert [n.weight_bytes for n in moved] == sizes
+    if moved[0].why_unlocked:
+        assert str(sum(sizes)) in moved[0].why_unlocked
+    found = [_core.NetworkStream(n).batch(x) for n, x in zip(moved, rows, strict=True)]
+    assert [x.tobytes() for x in found] == [x.tobytes() for x in wanted]
+    with pytest.raises(ConfigError, match="networks: needs one or more"):
+        _core.together([])
+
+
 def has_right_to_lock():
     status = Path("/proc/self/status").read_text()
     effective = next(x for x in status.splitlines() if x.startswith("CapEff")).split()[1]

@@ -213,6 +213,14 @@ std::shared_ptr<Network> build(std::vector<double> mean, std::vector<double> sca
   return std::const_pointer_cast<Network>(network);  // nanobind holds no pointer to const
 }
 
+std::vector<std::shared_ptr<Network>> together(
+    const std::vector<std::shared_ptr<Network>>& networks) {
+  const auto moved = Network::together({networks.begin(), networks.end()});
+  std::vector<std::shared_ptr<Network>> found;
+  for (const auto& network : moved) found.push_back(std::const_pointer_cast<Network>(network));
+  return found;
+}
+
 }  // namespace
 
 void init_network(nb::module_& m) {
@@ -246,12 +254,14 @@ void init_network(nb::module_& m) {
       .def_prop_ro("why_unlocked", &Network::why_unlocked,
                    "Why its weights may be paged out; empty when they are locked in memory.")
       .def("touch", nb::overload_cast<>(&Network::touch, nb::const_),
-           "Reads every weight, so that they stay in cache.")
+           "Reads every weight, so that they stay in cache; all of networks put `together`.")
       .def_prop_ro(
           "isa", [](const Network& n) { return std::string(isa_name(n.isa())); },
           "Instruction set it runs on; results are the same bits on avx512 and avx2.");
   m.def("build_network", &build, "mean"_a, "scale"_a, "clip"_a, "layers"_a,
         "move_ticks"_a = std::vector<double>{}, "shrink"_a = 1.0, "isa"_a = "");
+  m.def("together", &together, "networks"_a,
+        "The same networks, their weights in one locked block: `touch` of any reads all of it.");
   nb::class_<NetworkStream>(m, "NetworkStream", "A network running over one stream of rows.")
       .def(nb::init<std::shared_ptr<Network>>(), "network"_a)
       .def("step", &NetworkStream::step, "row"_a.noconvert(), "out"_a.noconvert(),
