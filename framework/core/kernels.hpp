@@ -45,15 +45,15 @@ struct ScalerView {
 };
 
 /// Which sums of a layer with gates a matrix makes: of the new row or of what memory holds.
-enum class Side : std::uint8_t { PRESENT = 0, PAST };
+enum class Tense : std::uint8_t { PRESENT = 0, PAST };
 
 /// A layer with gates, one row. `memory`: h, then an LSTM's c, which changes in place; the new h
 /// goes into `y`, since the sums of later units may still want the old one.
 struct CellKernels {
   /// Sums of one side from a row, those of the other side given.
-  void (*cell)(const MatrixView&, Side, const float* x, const float* other, float* memory,
+  void (*cell)(const MatrixView&, Tense, const float* x, const float* other, float* memory,
                float* y) noexcept;
-  void (*cell8)(const MatrixView&, Side, const std::int8_t* q, float row_scale, const float* other,
+  void (*cell8)(const MatrixView&, Tense, const std::int8_t* q, float row_scale, const float* other,
                 float* memory, float* y) noexcept;
   /// Sums of both sides given.
   void (*gates)(std::size_t panels, const float* zx, const float* zh, float* memory,

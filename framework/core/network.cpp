@@ -140,9 +140,9 @@ void Network::step_cell(const Plan& plan, NetworkState& state, const float* x,
   if (plan.present.bytes) row = in_bytes(plan.present, x, 1, block);
   if (!state.armed_) multiply(plan.past, memory, 0, 1, armed, block);
   if (plan.present.bytes)
-    cell(plan).cell8(plan.present, Side::PRESENT, row.q, row.scale, armed, memory, y);
+    cell(plan).cell8(plan.present, Tense::PRESENT, row.q, row.scale, armed, memory, y);
   else
-    cell(plan).cell(plan.present, Side::PRESENT, x, armed, memory, y);
+    cell(plan).cell(plan.present, Tense::PRESENT, x, armed, memory, y);
   std::memcpy(memory, y, panels(plan.units) * kPanel * sizeof(float));
 }
 
@@ -150,9 +150,9 @@ void Network::past_cell(const Plan& plan, const float* zx, float* memory, float*
                         float* block) const noexcept {
   if (plan.past.bytes) {
     const Bytes row = in_bytes(plan.past, memory, 0, block);
-    cell(plan).cell8(plan.past, Side::PAST, row.q, row.scale, zx, memory, y);
+    cell(plan).cell8(plan.past, Tense::PAST, row.q, row.scale, zx, memory, y);
   } else {
-    cell(plan).cell(plan.past, Side::PAST, memory, zx, memory, y);
+    cell(plan).cell(plan.past, Tense::PAST, memory, zx, memory, y);
   }
   std::memcpy(memory, y, panels(plan.units) * kPanel * sizeof(float));
 }

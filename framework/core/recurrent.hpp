@@ -100,7 +100,7 @@ struct ByteRow {
   }
 };
 
-template <class Cell, Side side, std::size_t Panels, class Row>
+template <class Cell, Tense tense, std::size_t Panels, class Row>
 inline void cell_panels(const Row& row, std::size_t panel, const float* other, float* memory,
                         float* y) noexcept {
   using V = typename Row::Vectors;
@@ -116,7 +116,7 @@ inline void cell_panels(const Row& row, std::size_t panel, const float* other, f
       HFT_UNROLL
       for (std::size_t g = 0; g < Cell::gates; ++g)
         beside[g] = V::load(other + ((panel + p) * Cell::gates + g) * kPanel + at);
-      if constexpr (side == Side::PRESENT)
+      if constexpr (tense == Tense::PRESENT)
         Cell::update(z[p][part], beside, memory + unit, width, y + unit);
       else
         Cell::update(beside, z[p][part], memory + unit, width, y + unit);
@@ -124,29 +124,29 @@ inline void cell_panels(const Row& row, std::size_t panel, const float* other, f
   }
 }
 
-template <class Cell, Side side, class Row>
+template <class Cell, Tense tense, class Row>
 inline void cell_layer(const Row& row, const float* other, float* memory, float* y) noexcept {
-  constexpr std::size_t kPanels = side == Side::PRESENT ? 1 : Row::Vectors::past_panels;
+  constexpr std::size_t kPanels = tense == Tense::PRESENT ? 1 : Row::Vectors::past_panels;
   std::size_t p = 0;
   for (; p + kPanels <= row.m.panels; p += kPanels)
-    cell_panels<Cell, side, kPanels>(row, p, other, memory, y);
-  for (; p < row.m.panels; ++p) cell_panels<Cell, side, 1>(row, p, other, memory, y);
+    cell_panels<Cell, tense, kPanels>(row, p, other, memory, y);
+  for (; p < row.m.panels; ++p) cell_panels<Cell, tense, 1>(row, p, other, memory, y);
 }
 
 template <template <class> class Cell, class V>
-void cell(const MatrixView& m, Side side, const float* x, const float* other, float* memory,
+void cell(const MatrixView& m, Tense tense, const float* x, const float* other, float* memory,
           float* y) noexcept {
   const FloatRow<V> row{m, x};
-  side == Side::PRESENT ? cell_layer<Cell<V>, Side::PRESENT>(row, other, memory, y)
-                        : cell_layer<Cell<V>, Side::PAST>(row, other, memory, y);
+  tense == Tense::PRESENT ? cell_layer<Cell<V>, Tense::PRESENT>(row, other, memory, y)
+                          : cell_layer<Cell<V>, Tense::PAST>(row, other, memory, y);
 }
 
 template <template <class> class Cell, class Q>
-void cell8(const MatrixView& m, Side side, const std::int8_t* q, float row_scale,
+void cell8(const MatrixView& m, Tense tense, const std::int8_t* q, float row_scale,
            const float* other, float* memory, float* y) noexcept {
   const ByteRow<Q> row{m, q, row_scale};
-  side == Side::PRESENT ? cell_layer<Cell<Q>, Side::PRESENT>(row, other, memory, y)
-                        : cell_layer<Cell<Q>, Side::PAST>(row, other, memory, y);
+  tense == Tense::PRESENT ? cell_layer<Cell<Q>, Tense::PRESENT>(row, other, memory, y)
+                          : cell_layer<Cell<Q>, Tense::PAST>(row, other, memory, y);
 }
 
 /// Gates alone, from sums of both sides.

@@ -186,7 +186,9 @@ class Network:
         """
 
     def touch(self) -> None:
-        """Reads every weight, so that they stay in cache."""
+        """
+        Reads every weight, so that they stay in cache; all of networks put `together`.
+        """
 
     @property
     def isa(self) -> str:
@@ -195,6 +197,11 @@ class Network:
         """
 
 def build_network(mean: Sequence[float], scale: Sequence[float], clip: float, layers: Sequence[LstmLayer | GruLayer | ConvLayer | DenseLayer], move_ticks: Sequence[float] = [], shrink: float = 1.0, isa: str = '') -> Network: ...
+
+def together(networks: Sequence[Network]) -> list[Network]:
+    """
+    The same networks, their weights in one locked block: `touch` of any reads all of it.
+    """
 
 class NetworkStream:
     """A network running over one stream of rows."""

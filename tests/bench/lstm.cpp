@@ -15,7 +15,7 @@ using namespace hft;
 
 namespace {
 
-constexpr std::size_t kRows = 4096, kBatch = 64;
+constexpr std::size_t kRows = 4096, kBatch = 64, kStreams = 16;
 
 std::vector<float> weights(std::uint64_t stream, std::size_t n) {
   std::vector<float> w(n);
@@ -129,6 +129,15 @@ void time_network(const Shape& shape, Precision precision, Isa isa) {
   time(
       name, "batch_row", times / 40, kBatch, [] {},
       [&](std::size_t i) { network->batch(state, row(i * kBatch), kBatch, y.data()); });
+  std::vector<NetworkState> streams;
+  std::vector<NetworkState*> states;
+  for (std::size_t i = 0; i < kStreams; ++i) streams.push_back(network->state());
+  for (NetworkState& one : streams) states.push_back(&one);
+  time(
+      name, "stream_of_16", times / 10, kStreams, [] {},
+      [&](std::size_t i) {
+        network->step_many(states.data(), kStreams, row(i * kStreams), y.data());
+      });
   if (shape.products() > 1e6 || shape.kind == 'D') return;
   WindowState window(network, 100);
   for (std::size_t i = 0; i < 200; ++i) window.step(row(i), y.data());
@@ -215,12 +224,29 @@ constexpr Shape kShapes[] = {
     {"dense64x3_40", 'D', 40, 64, 3},
 };
 
+/// Our own gates of all layers, alone and one after another, from sums in L1.
+double gates_ns(const Shape& s, Isa isa) {
+  if (s.kind != 'L' && s.kind != 'G') return 0.0;
+  const CellKernels& cell = s.kind == 'L' ? kernels(isa).lstm : kernels(isa).gru;
+  const std::size_t columns = panels(s.units) * kPanel * s.gates();
+  const AlignedFloats zx = zeros(columns), zh = zeros(columns), memory = zeros(columns),
+                      y = zeros(columns);
+  constexpr int kTurns = 1'000;
+  return static_cast<double>(s.layers) / kTurns * least_ns([&] {
+           for (int i = 0; i < kTurns; ++i) {
+             zx[0] = y[s.units - 1];  // a layer waits for the one before
+             cell.gates(panels(s.units), zx.get(), zh.get(), memory.get(), y.get());
+           }
+         });
+}
+
 /// The larger of products and reading is what a step cannot be faster than.
 void print_floor(const Shape& s, Precision precision, Isa isa, double product_ns) {
   const double bytes = s.products() * (precision == Precision::I8 ? 1.0 : 4.0);
   const double read = read_floor(static_cast<std::size_t>(bytes)) * bytes;
-  std::printf("%s %s %s floor %.0f %.0f 0\n", std::string(isa_name(isa)).c_str(), s.name,
-              precision == Precision::I8 ? "int8" : "fp32", s.products() * product_ns, read);
+  std::printf("%s %s %s floor %.0f %.0f %.0f\n", std::string(isa_name(isa)).c_str(), s.name,
+              precision == Precision::I8 ? "int8" : "fp32", s.products() * product_ns, read,
+              gates_ns(s, isa));
 }
 
 }  // namespace
