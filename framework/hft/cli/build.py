@@ -60,7 +60,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
     default="5min",
     show_default=True,
     metavar="DURATION",
-    help="How much of the market P&L is compared on; 0: not at all.",
+    help="How much of the market P&L is compared on; 0s: not at all.",
 )
 @click.option(
     "--limit",
@@ -72,7 +72,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option(
     "--rows",
     type=click.IntRange(min=100),
-    default=2000,
+    default=10_000,
     show_default=True,
     help="Rows of the test slice that outputs are compared on.",
 )

@@ -50,7 +50,7 @@ class Options:
     """0: the card's."""
     limit_s: float = 300.0
     """For each export and each trial."""
-    gate_rows: int = 2_000
+    gate_rows: int = 10_000
     calibration: Task | None = None
     """Rows for 8 bits, instead of the evidence's calibration slice."""
 
