@@ -264,8 +264,8 @@ class ModelConfig(Section, frozen=True):
     """A folder; empty: the one the strategy names."""
     tier: Literal["FULL", "LIGHT", "MICRO"] = "FULL"
     backend: Literal["native", "onnx", "litert", "tensorflow", "serving"] = "native"
-    precision: Literal["", "fp32", "fp16", "int8"] = ""
-    """Of the weights; empty: as the bundle was built."""
+    precision: Literal["", "fp32", "fp16", "int8", "dynamic"] = ""
+    """Of the weights; empty: as the bundle was built, by a part that passed its gates."""
     threads: Annotated[int, Meta(ge=1, le=1024)] = 1
     url: str = ""
     """Of `serving`: `http://host:8501/v1/models/NAME`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 from contextlib import ExitStack, suppress
 from importlib import metadata
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from hft.inference.bundle import Bundle
     from hft.plan import Plan
     from hft.strategy import Strategy
+
+log = logging.getLogger(__name__)
 
 _LIBRARIES = {
     "onnx": ("onnxruntime", "onnxruntime-gpu"),
@@ -98,6 +101,7 @@ def open_model(
             live, a row takes longer than the card declares.
     """
     if config.backend == "native":
+        _warn_of_gates(bundle, config)
         if is_live and bundle.card.budget_ns:
             with ExitStack() as measured:
                 _backend(bundle, config, measured).require_budget()
@@ -106,6 +110,17 @@ def open_model(
     if is_live:
         backend.require_budget()  # warms up where there is none
     return backend
+
+
+def _warn_of_gates(bundle: Bundle, config: ModelConfig) -> None:
+    """Native weights that failed are all that the bundle has: they run, and it is told."""
+    failed = [str(gate) for gate in bundle.card.gates if not gate.passed]
+    if failed and config.tier == "FULL":
+        log.warning(
+            "%s: its native weights failed their gates when it was built: %s",
+            bundle.path,
+            "; ".join(failed),
+        )
 
 
 def _backend(bundle: Bundle, config: ModelConfig, opened: ExitStack) -> Backend:

@@ -73,18 +73,53 @@ def test_threads_are_a_number(with_parts, backend):
         open_backend(with_parts(Part(backend, "step")), backend, threads=0)
 
 
-def test_a_gate_that_failed_is_told_when_the_part_is_opened(tmp_path, caplog):
+FAILED = Gate(name="kl", value=0.5, limit=0.01, passed=False, note="on 300 rows")
+
+
+def with_gates(bundle, *gates, **changes):
+    """The bundle with its part once for each gate; `changes` are of the first."""
+    (part,) = bundle.card.parts
+    parts = [msgspec.structs.replace(part, gates=(gate,) if gate else ()) for gate in gates]
+    parts[0] = msgspec.structs.replace(parts[0], **changes)
+    card = msgspec.structs.replace(bundle.card, parts=tuple(parts))
+    return save_bundle(bundle.path, card, bundle.weights)
+
+
+@pytest.fixture
+def onnx_step(tmp_path):
     if missing("onnx"):
         pytest.skip(f"{missing('onnx')} not installed")
-    bundle = onnx_bundle(tmp_path)
-    (part,) = bundle.card.parts
-    gate = Gate(name="kl", value=0.5, limit=0.01, passed=False, note="on 300 rows")
-    part = msgspec.structs.replace(part, gates=(gate,))
-    card = msgspec.structs.replace(bundle.card, parts=(part,))
-    bundle = save_bundle(bundle.path, card, bundle.weights)
+    return onnx_bundle(tmp_path)
+
+
+def test_a_part_that_failed_its_gates_runs_only_by_name(onnx_step, caplog):
+    bundle = with_gates(onnx_step, FAILED)
+    words = r"step\.onnx failed its gates .*kl 0\.5, limit 0\.01: on 300 rows.*precision, \"fp32\""
+    with pytest.raises(ModelError, match=words):
+        open_backend(bundle, "onnx")
     with caplog.at_level(logging.WARNING):
-        open_backend(bundle, "onnx").close()
-    assert "step.onnx: gate kl failed when it was built: 0.5, limit 0.01 on 300 rows" in caplog.text
+        open_backend(bundle, "onnx", precision="fp32").close()
+    assert "step.onnx failed its gates when it was built: kl 0.5" in caplog.text
+
+
+def test_the_part_that_passed_runs_by_default(onnx_step):
+    path = onnx_step.path
+    (path / "worse.onnx").write_bytes((path / "step.onnx").read_bytes())
+    bundle = with_gates(onnx_step, FAILED, None, file="worse.onnx", precision="fp16")
+    with open_backend(bundle, "onnx") as backend:
+        assert backend.precision == "fp32"
+
+
+def test_a_part_that_could_not_be_made_is_told_as_that(onnx_step):
+    gate = Gate(name="export", value=1.0, limit=0.0, passed=False, note="took longer than 5 s")
+    bundle = with_gates(onnx_step, gate, sha256="")
+    with pytest.raises(ModelError, match=r"could not be made .*took longer than 5 s"):
+        open_backend(bundle, "onnx", precision="fp32")
+
+
+def test_a_server_has_no_precision_to_choose(onnx_step):
+    with pytest.raises(ConfigError, match="precision is 'int8': a server runs the saved_model"):
+        open_backend(onnx_step, "serving", precision="int8", url="http://localhost:1/v1/models/m")
 
 
 def onnx_bundle(tmp_path, network="gru", part=Part("onnx", "step")):  # noqa: B008 - frozen

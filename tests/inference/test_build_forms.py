@@ -166,6 +166,7 @@ def test_an_export_that_goes_wrong_is_a_result(tmp_path, work, words):
     )
     assert words in made.why_not
     assert not made.sha256
+    assert not (tmp_path / part.file).exists()
 
 
 def test_an_export_is_there_with_its_hash(tmp_path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from made_models import SECONDS, add_step_part, listening, make_bundle
 
 from hft import engine, run_folder
+from hft.errors import ModelError
 from hft.inference import backends
+from hft.inference.bundle import save_bundle
+from hft.inference.card import Gate
 from hft.journal import JOURNAL, RecordKind
 from hft.live import session
 from hft.live.verify import verify_run
@@ -42,6 +46,21 @@ def test_it_says_what_the_native_network_says(bundle):
     assert len(native) > 100
     assert np.array_equal(native[:, 0], onnx[:, 0])
     assert np.abs(native - onnx).max() < 1e-5
+
+
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_gates_that_failed_are_told_natively_and_refused_elsewhere(bundle, caplog, backend):
+    gates = (Gate(name="kl", value=0.5, limit=0.01, passed=False),)
+    parts = tuple(msgspec.structs.replace(part, gates=gates) for part in bundle.card.parts)
+    card = msgspec.structs.replace(bundle.card, gates=gates, parts=parts)
+    failed = save_bundle(bundle.path, card, bundle.weights)
+    if backend == "native":
+        run(failed)
+        assert "native weights failed their gates when it was built: kl 0.5" in caplog.text
+        return
+    with pytest.raises(ModelError, match=r"kl 0\.5, limit 0\.01.*naming its precision"):
+        run(failed, **ONNX)
+    run(failed, **ONNX, **{"models.model.precision": "fp32"})
 
 
 def test_the_same_run_gives_the_same_bytes(bundle):

@@ -118,6 +118,12 @@ class Gate(
     passed: bool
     note: str = ""
 
+    def __str__(self) -> str:
+        """For messages: `kl 0.5, limit 0.01: on 300 rows`."""
+        has_value = self.name not in ("export", "run")
+        told = f"{self.name} {self.value:.4g}, limit {self.limit:g}" if has_value else self.name
+        return f"{told}: {self.note}" if self.note else told
+
 
 class PartEntry(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True

@@ -30,15 +30,17 @@ def open_backend(
         name: one of `NAMES`.
         tier: which of the bundle's.
         precision: `fp32`, `fp16`, `int8`, `dynamic`; empty: each native layer's own, or the first
-            part that the card names.
+            part that passed its gates. A part that failed them runs only if it is named here.
         threads: of the library; `native` computes in the calling thread, `serving` on its server.
         url: of `serving`: http://HOST:8501/v1/models/NAME.
         timeout_s: of `serving`: for an answer.
         ready_s: of `serving`: until the server has loaded the model.
 
     Raises:
-        ConfigError: an unknown name, a library that is not installed, threads that cannot be had.
-        ModelError: the bundle has no such tier or part, or the part is not what the card says.
+        ConfigError: an unknown name, a library that is not installed, threads that cannot be had,
+            a precision of `serving`.
+        ModelError: the bundle has no such tier or part, the part is not what the card says, or all
+            that could run failed their gates.
         VenueError: the server does not answer.
     """
     if name == "native":
@@ -60,5 +62,9 @@ def open_backend(
     if name == "serving":
         from hft.inference.backends.serving import ServingBackend
 
+        if precision not in ("", "fp32"):
+            raise ConfigError(
+                f"precision is {precision!r}: a server runs the saved_model, which is fp32"
+            )
         return ServingBackend(bundle, tier, url, timeout_s, ready_s)
     raise ConfigError(f"no backend {name!r}; there are {', '.join(NAMES)}")

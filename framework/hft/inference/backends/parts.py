@@ -77,28 +77,40 @@ def classes_of(bundle: Bundle) -> int:
 def chosen_part(
     bundle: Bundle, backend: str, precision: str, tier: TierName, forms: Sequence[Form]
 ) -> tuple[PartEntry, Path]:
-    """The part to run, of the first form that there is; checked against its hash."""
-    for form in forms:
-        for entry in bundle.card.parts:
-            if (entry.backend, entry.tier, entry.form) == (backend, tier, form) and (
-                precision in ("", entry.precision)
-            ):
-                _warn_of_gates(bundle, entry)
-                return bundle.part(backend, form=form, precision=entry.precision, tier=tier)
-    return bundle.part(backend, form=forms[0], precision=precision, tier=tier)  # says what there is
+    """The part to run, checked against its hash: the first, by form, that passed its gates.
+
+    Raises:
+        ModelError: there is none, or all failed their gates and no precision asks for one of them.
+    """
+    fit = [
+        entry
+        for form in forms
+        for entry in bundle.card.parts
+        if (entry.backend, entry.tier, entry.form) == (backend, tier, form)
+        and precision in ("", entry.precision)
+    ]
+    if not fit:  # says what there is
+        return bundle.part(backend, form=forms[0], precision=precision, tier=tier)
+    chosen = next((entry for entry in fit if entry.passed), fit[0])
+    _require_gates(bundle, chosen, is_named=bool(precision))
+    return bundle.part(backend, form=chosen.form, precision=chosen.precision, tier=tier)
 
 
-def _warn_of_gates(bundle: Bundle, entry: PartEntry) -> None:
-    failed = [g for g in entry.gates if not g.passed]
-    for gate in failed:
-        log.warning(
-            "%s: gate %s failed when it was built: %g, limit %g %s",
-            bundle.path / entry.file,
-            gate.name,
-            gate.value,
-            gate.limit,
-            gate.note,
+def _require_gates(bundle: Bundle, entry: PartEntry, *, is_named: bool) -> None:
+    """A part that failed runs only for one who names it."""
+    failed = [gate for gate in entry.gates if not gate.passed]
+    if not failed:
+        return
+    path, told = bundle.path / entry.file, "; ".join(map(str, failed))
+    if not entry.sha256:
+        raise ModelError(f"{path} could not be made when the bundle was built: {told}; {AGAIN}")
+    if not is_named:
+        raise ModelError(
+            f"{path} failed its gates when it was built, and no other part of {entry.tier} for "
+            f"{entry.backend} passed: {told}. Build it otherwise, or run it all the same by naming "
+            f'its precision, "{entry.precision}"'
         )
+    log.warning("%s failed its gates when it was built: %s", path, told)
 
 
 def forms_of(bundle: Bundle, tier: TierName) -> tuple[Form, ...]:

@@ -128,12 +128,7 @@ def notes_of(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         for gate in row.gates:
             if not gate.passed:
-                limit = (
-                    ""
-                    if gate.name in ("export", "run")
-                    else f" {gate.value:.4g}, limit {gate.limit:g}"
-                )
-                found.append(f"{row.name}: {gate.name}{limit}: {gate.note}".rstrip(": "))
+                found.append(f"{row.name}: {gate}")
             elif gate.name == "pnl":
                 found.append(f"{row.name}: pnl: {gate.note}")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,18 +154,27 @@ def made_apart(
 ) -> Made:
     """Has `work` write a part, and looks at what is there."""
     path = folder / part.file
+    why_not = ""
     try:
         call_apart(work, arguments, limit_s)
     except ApartError as error:
-        return Made(part, why_not=str(error))
+        why_not = str(error)
     size = size_of(path)
-    if size == 0:
-        return Made(part, why_not="nothing was written")
-    if size < least_bytes:
-        return Made(
-            part, bytes=size, why_not=f"{size:,} bytes cannot hold the weights: some were lost"
-        )
+    if not why_not and size == 0:
+        why_not = "nothing was written"
+    if not why_not and size < least_bytes:
+        why_not = f"{size:,} bytes cannot hold the weights: some were lost"
+    if why_not:
+        _remove(path)  # what is half written does not stay in the bundle
+        return Made(part, bytes=size, why_not=why_not)
     return Made(part, part_sha256(path), size)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def missing_for(backend: str) -> str:

@@ -149,5 +149,4 @@ def _at_most(name: str, value: float, limit: float, note: str = "") -> Gate:
 
 def worst(gates: Sequence[Gate]) -> str:
     """Failed gates, in words; empty: none failed."""
-    failed = [gate for gate in gates if not gate.passed]
-    return "; ".join(f"{g.name} {g.value:.4g} (limit {g.limit:g}) {g.note}".strip() for g in failed)
+    return "; ".join(str(gate) for gate in gates if not gate.passed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -26,16 +27,18 @@ def export_original(original: str, file: str, backend: str, window_rows: int, in
         _save_model(source, path, window_rows, inputs)
     else:
         if importlib.util.find_spec("tf2onnx") is None:
-            raise ModelError("Keras' exporter to ONNX needs tf2onnx: pip install tf2onnx")
+            raise ModelError(
+                "Keras' exporter to ONNX needs tf2onnx: pip install 'hft-framework[onnx]'"
+            )
         tensorflow()
         import keras
 
         model = keras.models.load_model(source, compile=False)
         model(np.zeros((1, window_rows, inputs), np.float32))  # it refuses one that never ran
-        draft = path.with_name("draft-" + path.name)
-        model.export(str(draft), format="onnx", verbose=False)
-        _rename_onnx(draft, path)
-        draft.unlink()
+        with tempfile.TemporaryDirectory(prefix="hft-build-") as folder:
+            draft = Path(folder) / path.name
+            model.export(str(draft), format="onnx", verbose=False)
+            _rename_onnx(draft, path)
 
 
 def _save_model(source: Path, path: Path, window_rows: int, inputs: int) -> None:
