@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hft.config import ModelConfig
     from hft.inference.backends import Backend
     from hft.inference.bundle import Bundle
+    from hft.inference.card import TierName
     from hft.plan import Plan
     from hft.strategy import Strategy
 
@@ -105,11 +106,30 @@ def open_model(
         if is_live and bundle.card.budget_ns:
             with ExitStack() as measured:
                 _backend(bundle, config, measured).require_budget()
-        return bundle.network(tier=config.tier, precision=config.precision)
+        return _kept_ready(bundle, config) if is_live else _network(bundle, config, config.tier)
     backend = _backend(bundle, config, opened)
     if is_live:
         backend.require_budget()  # warms up where there is none
     return backend
+
+
+def _network(bundle: Bundle, config: ModelConfig, tier: TierName) -> Any:
+    return bundle.network(tier=tier, precision=config.precision)
+
+
+def _kept_ready(bundle: Bundle, config: ModelConfig) -> Any:
+    """The network of the tier that runs, in one locked block with the others of its bundle.
+
+    What keeps one in cache while a session idles keeps all: a change of tier finds its weights.
+    """
+    from hft import _core
+
+    tiers = [tier for tier in bundle.tiers if bundle.layers(tier)]
+    networks = _core.together([_network(bundle, config, tier) for tier in tiers])
+    network = networks[tiers.index(config.tier)]
+    if network.why_unlocked:
+        log.warning("%s: its weights may be paged out: %s", bundle.path, network.why_unlocked)
+    return network
 
 
 def _warn_of_gates(bundle: Bundle, config: ModelConfig) -> None:

@@ -1,14 +1,19 @@
 """Models in a live session: what it computes between inputs changes no answer."""
 
+from contextlib import ExitStack
+
+import numpy as np
 import pytest
 from made_models import SECONDS, make_bundle
 
-from hft import engine, run_folder
+from hft import _core, engine, run_folder
+from hft.config import ModelConfig
 from hft.errors import ConfigError, ModelError
 from hft.journal import RecordKind
 from hft.live.verify import verify_run
 from hft.plan import prepare
 from hft.run_folder import read_journal
+from hft.sources import open_model
 
 STRATEGY = """
 from hft import BUY, SELL, Model, Strategy
@@ -58,3 +63,15 @@ def test_a_backtest_with_a_swap_verifies(asking, tmp_path, same):
     make_bundle(new.path, seed=3)
     with pytest.raises(ConfigError, match="the model bundle is not what the run used: bundle_swap"):
         verify_run(folder)
+
+
+@pytest.mark.parametrize("tier", ["FULL", "MICRO"])
+def test_a_tier_beside_the_others_of_its_bundle_says_the_same(tmp_path, tier):
+    bundle, rows = make_bundle(tmp_path / "asked.bundle"), np.ones((30, 2))
+    with ExitStack() as opened:
+        live, replayed = (
+            open_model(bundle, ModelConfig(tier=tier), opened, is_live=is_live)
+            for is_live in (True, False)
+        )
+        said = [_core.NetworkStream(network).batch(rows) for network in (live, replayed)]
+    np.testing.assert_array_equal(*said)
