@@ -29,6 +29,7 @@ from hft.inference.sweep import after_training, net_of, with_model
 from hft.inference.task import TrainConfig
 from hft.inference.train import INPUTS, train
 from hft.inference.train_data import Material, of_plan
+from hft.inference.training_notes import LINES
 from hft.plan import prepare
 from hft.strategy import Strategy
 
@@ -37,17 +38,17 @@ STRATEGY = ROOT / "strategies" / "lstm_mm.py"
 SEEDS = (1, 2, 3)
 SERVICE_NS = 50_000
 """Of a row in a backtest; generous for the native network."""
-SHOWN = {
-    "auc_up": "AUC up",
-    "linear_auc_up": "AUC up, linear model",
-    "placebo_auc_up": "AUC up, placebo",
-    "auc_down": "AUC down",
-    "linear_auc_down": "AUC down, linear model",
-    "calibration_up": "calibration error up",
-    "calibration_down": "calibration error down",
-    "alpha_correlation": "correlation of forecast and move",
-    "linear_correlation": "the same, linear model",
-}
+SHOWN = (
+    "auc_up",
+    "linear_auc_up",
+    "placebo_auc_up",
+    "auc_down",
+    "linear_auc_down",
+    "calibration_up",
+    "calibration_down",
+    "alpha_correlation",
+    "linear_correlation",
+)
 
 
 class Columns(Strategy):
@@ -150,7 +151,7 @@ def show_forecasts(bundles: list[Bundle]) -> None:
     counts = [f"{found[0].get(weather + 'rows', 0):,.0f}" for weather in weathers]
     print("| | all | calm | storm |\n| --- | --- | --- | --- |")
     print(f"| test rows | {' | '.join(counts)} |")
-    for key, title in SHOWN.items():
+    for key, title in ((key, LINES[key]) for key in SHOWN):
         cells = [spread([m.get(w + key, np.nan) for m in found], "{:.3f}") for w in weathers]
         print(f"| {title} | {' | '.join(cells)} |")
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_built_is_refused_with_what_would_do(tmp_path):
 def test_the_place_is_checked_first(tmp_path):
     bundle = tiny_bundle(tmp_path / "a.bundle", "dense")
     (tmp_path / "other.bundle").mkdir()
-    with pytest.raises(ConfigError, match=r"want a folder called NAME\.bundle"):
+    with pytest.raises(ConfigError, match=r"a bundle's name ends in \.bundle"):
         built(bundle.path, tmp_path / "made")
     with pytest.raises(ConfigError, match=r"a\.bundle exists: give another name, or --overwrite"):
         built(bundle.path, bundle.path)

@@ -114,6 +114,8 @@ def test_a_sweep_gives_bundles_and_both_fronts(dataset, strategy, tmp_path):
         (("--model", "lstm:32,wide", "-o", "x.bundle"), ConfigError, "'wide': want units"),
         (("-o", "x"), ConfigError, "ends in .bundle"),
         ((), ConfigError, "say where to write"),
+        (("--precision", "int8", "-o", "x.bundle"), ConfigError, "`hft build --precision`"),
+        (("--measure-latency", "t.json", "-o", "x.bundle"), ConfigError, "leave out -o"),
         (("--sweep", "0", "--overwrite", "-o", "x"), ConfigError, "leave out --lambda"),
         (("--sweep", "0,much", "-o", "x"), ConfigError, "want numbers from 0"),
         (("--model", "lstm:8", "--model", "lstm:4", "-o", "x.bundle"), ConfigError, "want --sweep"),

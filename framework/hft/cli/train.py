@@ -108,9 +108,7 @@ COUNT = click.IntRange(min=1)
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "int8"]),
-    default="fp32",
-    show_default=True,
-    help="Of weights, for --measure-latency.",
+    help="Of weights, for --measure-latency [default: fp32]; of a bundle see `hft build`.",
 )
 @click.option("-o", "--out", type=PATH, help="NAME.bundle; with --sweep a folder for several.")
 @click.option("--overwrite", is_flag=True, help="Replace a bundle that exists.")
@@ -131,7 +129,7 @@ def train(
     latency_table: Path | None,
     sweep: str | None,
     measure_latency: Path | None,
-    precision: str,
+    precision: str | None,
     out: Path | None,
     overwrite: bool,  # noqa: FBT001 - click passes flags so
     **training: Any,
@@ -162,9 +160,19 @@ def train(
         latency=latency,
     )
     if measure_latency is not None:
-        command.run_measure(data, models, measure_latency, precision, click.echo)
+        if out is not None or sweep is not None or latency_table is not None:
+            raise ConfigError(
+                "--measure-latency stops when it has measured: leave out -o, --sweep and "
+                "--latency-table, and train after it"
+            )
+        command.run_measure(data, models, measure_latency, precision or "fp32", click.echo)
         click.echo(f"latency table: {measure_latency}")
         return
+    if precision is not None:
+        raise ConfigError(
+            f"--precision {precision} is for --measure-latency: training is in float, "
+            "`hft build --precision` makes 8 bits of it"
+        )
     if out is None:
         raise ConfigError("say where to write: -o NAME.bundle")
     training["reach_rows"], training["warm_up_rows"] = (

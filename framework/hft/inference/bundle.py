@@ -39,7 +39,7 @@ from hft.inference.weights import (
     weights_of,
     write_weights,
 )
-from hft.whole_files import write_whole
+from hft.whole_files import require_folder, write_whole
 
 __all__ = [
     "ARRAYS",
@@ -54,6 +54,7 @@ __all__ = [
     "part_sha256",
     "placeholders",
     "read_card",
+    "require_free",
     "save_bundle",
 ]
 
@@ -244,6 +245,21 @@ def save_bundle(
     card = msgspec.structs.replace(card, weights_sha256=sha256, tiers=tiers)
     write_whole(folder / CARD, to_toml(card).encode())
     return load_bundle(folder, placeholders(card))
+
+
+def require_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuses a folder that a bundle cannot be written to.
+
+    Raises:
+        ConfigError: it exists; with `overwrite`, it is no bundle; or there is nowhere to write it.
+    """
+    if folder.suffix != ".bundle":
+        raise ConfigError(f"{folder}: a bundle's name ends in .bundle")
+    if folder.exists() and not overwrite:
+        raise ConfigError(f"{folder} exists: give another name, or --overwrite")
+    if folder.exists() and not (folder / CARD).is_file():
+        raise ConfigError(f"{folder} is no bundle: it is not overwritten")
+    require_folder(folder.parent)
 
 
 def _inside(folder: Path, file: str) -> Path:

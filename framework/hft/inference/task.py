@@ -14,6 +14,7 @@ from hft.inference.card import Scaler
 from hft.inference.classes import Classes, MoveWeights
 from hft.inference.dataset import Floats, Rows, Split, split
 from hft.inference.model_spec import model_spec
+from hft.inference.scores import slope
 from hft.inference.splitting import Cuts
 from hft.inference.trailing import varying
 
@@ -73,9 +74,27 @@ class Task:
     @property
     def inputs(self) -> npt.NDArray[np.float32]:
         """(n, k) as the network sees them."""
-        s = self.scaler
-        x = (self.rows.x - np.array(s.mean)) / np.array(s.scale)
-        return np.asarray(np.clip(x, -s.clip, s.clip), np.float32)
+        return scaled(self.rows.x, self.scaler)
+
+    def shrink(self, forecast: Floats, cut: slice) -> float:
+        """Move per unit of forecast on a slice, from 0 to 1.5: what a readout multiplies by.
+
+        Args:
+            forecast: of the slice's rows [ticks].
+            cut: rows that the forecast was not fitted on.
+        """
+        found = slope(forecast, self.moves[cut], self.weight[cut])
+        return float(np.clip(found, 0.0, 1.5))
+
+
+def scaled(x: Floats, scaler: Scaler) -> npt.NDArray[np.float32]:
+    """Clamp of (x - mean) / scale, (..., k), in double before it is rounded, as in the core."""
+    return np.asarray(_scaled_in_double(x, scaler), np.float32)
+
+
+def _scaled_in_double(x: Floats, scaler: Scaler) -> Floats:
+    z = (x - np.array(scaler.mean)) / np.array(scaler.scale)
+    return np.asarray(np.clip(z, -scaler.clip, scaler.clip))
 
 
 def prepare(
@@ -161,8 +180,7 @@ def _scaler(x: Floats, weight: Floats, clip: float) -> Scaler:
 
 
 def _with_one(x: Floats, scaler: Scaler) -> Floats:
-    z = np.clip((x - np.array(scaler.mean)) / np.array(scaler.scale), -scaler.clip, scaler.clip)
-    return np.column_stack([z, np.ones(len(z))])
+    return np.column_stack([_scaled_in_double(x, scaler), np.ones(len(x))])
 
 
 def _solve(z: Floats, y: Floats, weight: Floats) -> Floats:

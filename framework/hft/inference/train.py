@@ -19,9 +19,8 @@ import msgspec
 import numpy as np
 
 from hft import features as f
-from hft.errors import ConfigError
 from hft.features import Features, OnTouch
-from hft.inference.bundle import CARD, Bundle, load_bundle, part_sha256, save_bundle
+from hft.inference.bundle import Bundle, load_bundle, part_sha256, require_free, save_bundle
 from hft.inference.card import FORMAT, Card, PartEntry, Readout, Training, entries_of
 from hft.inference.classes import OUTPUTS, Classes
 from hft.inference.dataset import Rows, Split
@@ -30,7 +29,7 @@ from hft.inference.keras_files import SOURCE, save_keras
 from hft.inference.keras_fit import Tell, checked_spec, fit
 from hft.inference.latency_table import LatencyTable
 from hft.inference.metrics import measure
-from hft.inference.scores import slope, temperature
+from hft.inference.scores import temperature
 from hft.inference.task import Report, Task, TrainConfig, prepare, warm_up_rows
 from hft.inference.training_notes import NOTES, notes
 from hft.whole_files import replacing_folder
@@ -111,20 +110,6 @@ def train(
     return load_bundle(folder, [column for column in features if column.kind == "own"])
 
 
-def require_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuses a folder that something is in the way of.
-
-    Raises:
-        ConfigError: it exists; with `overwrite`, it is no bundle.
-    """
-    if folder.suffix != ".bundle":
-        raise ConfigError(f"{folder}: a bundle's name ends in .bundle")
-    if folder.exists() and not overwrite:
-        raise ConfigError(f"{folder} exists: give another name, or --overwrite")
-    if folder.exists() and not (folder / CARD).is_file():
-        raise ConfigError(f"{folder} is no bundle: it is not overwritten")
-
-
 def _calibrated(task: Task, fitted: Fitted, report: Report) -> tuple[Fitted, Readout]:
     """Temperature goes into the last layer's weights, the forecast's slope into `shrink`."""
     cut = task.parts.calibrate
@@ -132,7 +117,7 @@ def _calibrated(task: Task, fitted: Fitted, report: Report) -> tuple[Fitted, Rea
     t = temperature(p, task.label[cut], task.weight[cut])
     fitted = fitted.headed(temperature=t)
     alpha = fitted.probabilities(task, cut) @ np.array(task.move_ticks)
-    shrink = float(np.clip(slope(alpha, task.moves[cut], task.weight[cut]), 0.0, 1.5))
+    shrink = task.shrink(alpha, cut)
     report(f"temperature {t:.3f}, shrink {shrink:.3f}")
     return fitted, Readout(move_ticks=task.move_ticks, shrink=shrink)
 

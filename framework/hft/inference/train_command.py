@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hft.errors import ConfigError
+from hft.inference.bundle import require_free
 from hft.inference.keras_fit import checked_spec
 from hft.inference.keras_models import require_keras
 from hft.inference.latency_table import LatencyTable, load_table, measured, save_table
 from hft.inference.model_spec import model_spec
 from hft.inference.task import Report, TrainConfig
-from hft.inference.train import INPUTS, require_free, train
+from hft.inference.train import INPUTS, train
 from hft.inference.train_data import Material, Progress, default_columns, of_dataset, of_plan
 
 if TYPE_CHECKING:

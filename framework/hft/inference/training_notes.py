@@ -10,7 +10,7 @@ from hft.inference.card import Card
 
 NOTES = "training.md"
 _WEATHERS = ("", "calm_", "storm_")
-_LINES = {
+LINES = {
     "rows": "test rows",
     "share_up": "share of up",
     "share_down": "share of down",
@@ -26,6 +26,7 @@ _LINES = {
     "alpha_slope": "move per unit of forecast",
     "alpha_rms_ticks": "typical forecast [ticks]",
 }
+"""Metrics of a card and what they are called."""
 
 
 def notes(card: Card) -> str:
@@ -49,11 +50,11 @@ def notes(card: Card) -> str:
         "| | all | calm | storm |",
         "| --- | --- | --- | --- |",
     ]
-    for key, name in _LINES.items():
+    for key, name in LINES.items():
         cells = [card.metrics.get(weather + key) for weather in _WEATHERS]
         told = " | ".join("" if cell is None else f"{cell:.4g}" for cell in cells)
         lines.append(f"| {name} | {told} |")
-    shown = {weather + key for weather in _WEATHERS for key in _LINES}
+    shown = {weather + key for weather in _WEATHERS for key in LINES}
     others = [key for key in card.metrics if key not in shown]
     lines += ["", *(f"- {k}: {card.metrics[k]:.4g}" for k in others)]
     return "\n".join(lines) + "\n"

@@ -27,13 +27,13 @@ from hft.inference.build.smaller import (
     stack_of_subject,
     taught,
 )
-from hft.inference.build.subject import Subject, is_bundle, with_slope
+from hft.inference.build.subject import Subject, with_slope
 from hft.inference.bundle import part_sha256, save_bundle
 from hft.inference.card import LesserTier, PartEntry, TierName
 from hft.inference.keras_files import SOURCE
 from hft.inference.task import Report, Task
 from hft.inference.training_notes import NOTES
-from hft.whole_files import replacing_folder, require_folder
+from hft.whole_files import replacing_folder
 
 MADE_UP = 400
 """Rows that forms are compared on where no data are given."""
@@ -219,18 +219,3 @@ def build_bundle(
         tempfile.TemporaryDirectory(prefix="hft-build-") as work,
     ):
         return Building(draft, Path(work), subject, evidence, options, report).run()
-
-
-def require_free(out: Path, *, overwrite: bool) -> None:
-    """Refuses to write where something is.
-
-    Raises:
-        ConfigError: it exists; with `overwrite`, it is no bundle.
-    """
-    if out.suffix != ".bundle":
-        raise ConfigError(f"-o {out}: want a folder called NAME.bundle")
-    if out.exists() and not overwrite:
-        raise ConfigError(f"{out} exists: give another name, or --overwrite")
-    if out.exists() and not is_bundle(out):
-        raise ConfigError(f"{out} is no bundle: it is not overwritten")
-    require_folder(out.parent)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hft.errors import ConfigError
-from hft.inference.build.building import Options, build_bundle, require_free
+from hft.inference.build.building import Options, build_bundle
 from hft.inference.build.evidence import Asked, Evidence, Known, evidence_of, sizes_of
 from hft.inference.build.exports import FORMATS
 from hft.inference.build.forms import Row
@@ -20,7 +20,7 @@ from hft.inference.build.subject import (
     of_model,
     read_model,
 )
-from hft.inference.bundle import read_card
+from hft.inference.bundle import read_card, require_free
 from hft.inference.task import Report
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ def _subject(wanted: Wanted, report: Report) -> tuple[Subject, Evidence | None]:
     if is_bundle(wanted.model):
         if wanted.card is not None:
             raise ConfigError(f"{wanted.model} is a bundle and has a card of its own: leave --card")
+        if wanted.window_rows:
+            raise ConfigError(
+                f"{wanted.model} is a bundle and knows the rows it sees: leave --window"
+            )
         subject = of_bundle(wanted.model)
         return subject, evidence_of(wanted.asked, known_of(subject.card), report)
     template = None if wanted.card is None else read_card(wanted.card)

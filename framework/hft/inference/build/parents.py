@@ -12,8 +12,9 @@ import numpy.typing as npt
 from hft.errors import ModelError
 from hft.inference.build.apart import ApartError, call_apart
 from hft.inference.card import Card
-from hft.inference.compress.stack import Stack, scaled
+from hft.inference.compress.stack import Stack
 from hft.inference.dataset import Rows
+from hft.inference.task import scaled
 
 Floats = npt.NDArray[np.float64]
 

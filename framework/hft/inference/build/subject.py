@@ -35,7 +35,6 @@ from hft.inference.card import (
 )
 from hft.inference.classes import OUTPUTS
 from hft.inference.keras_files import SOURCE
-from hft.inference.scores import slope
 
 KINDS = "want a bundle of `hft train`, a .keras file, the folder of a SavedModel, or an .onnx file"
 
@@ -253,6 +252,5 @@ def with_slope(card: Card, outputs: Any, task: Any, cut: slice) -> Card:
     if card.readout is None:
         return card
     alpha = np.asarray(outputs) @ np.array(card.readout.move_ticks)
-    shrink = float(np.clip(slope(alpha, task.moves[cut], task.weight[cut]), 0.0, 1.5))
-    readout = msgspec.structs.replace(card.readout, shrink=shrink)
+    readout = msgspec.structs.replace(card.readout, shrink=task.shrink(alpha, cut))
     return msgspec.structs.replace(card, readout=readout)

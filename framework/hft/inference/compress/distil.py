@@ -23,11 +23,11 @@ from hft.inference.card import LayerEntry, LesserTier, Readout, Scaler, TierEntr
 from hft.inference.compress.lessons import Lesson, answers_of, lesson_of, softmax_fit
 from hft.inference.compress.lessons import Teacher as Teacher
 from hft.inference.compress.quantise import divergence
-from hft.inference.compress.stack import Stack, scaled
+from hft.inference.compress.stack import Stack
 from hft.inference.compress.train_on import TrainOn, train_on
 from hft.inference.dataset import Floats
-from hft.inference.scores import correlation, slope
-from hft.inference.task import Report, Task
+from hft.inference.scores import correlation
+from hft.inference.task import Report, Task, scaled
 
 PIECE_ROWS = 8
 """That LIGHT learns together; 32 such pieces make a batch."""
@@ -210,8 +210,7 @@ def compare(
 def _readout(stack: Stack, task: Task, full: Readout) -> Readout:
     cut = task.parts.calibrate
     alpha = _alpha(stack.outputs(task.rows, cut), msgspec.structs.replace(full, shrink=1.0))
-    shrink = float(np.clip(slope(alpha, task.moves[cut], task.weight[cut]), 0.0, 1.5))
-    return msgspec.structs.replace(full, shrink=shrink)
+    return msgspec.structs.replace(full, shrink=task.shrink(alpha, cut))
 
 
 def _alpha(p: Floats, readout: Readout) -> Floats:

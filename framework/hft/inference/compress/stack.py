@@ -14,6 +14,7 @@ from hft.inference.answers import answers
 from hft.inference.bundle import Bundle, Weights, core_layer
 from hft.inference.card import LayerEntry, Scaler, TierName
 from hft.inference.dataset import Floats, Rows
+from hft.inference.task import scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +78,6 @@ class Stack:
     def scaled(self, x: Floats) -> npt.NDArray[np.float32]:
         """Rows as the first layer sees them, (..., k)."""
         return scaled(x, self.scaler)
-
-
-def scaled(x: Floats, scaler: Scaler) -> npt.NDArray[np.float32]:
-    """Clamp of (x - mean) / scale, (..., k), in double before it is rounded, as in the core."""
-    z = (x - np.array(scaler.mean)) / np.array(scaler.scale)
-    return np.asarray(np.clip(z, -scaler.clip, scaler.clip), np.float32)
 
 
 def stack_of(bundle: Bundle, tier: TierName = "FULL") -> Stack:
