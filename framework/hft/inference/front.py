@@ -106,5 +106,6 @@ def _panel(
                 ha="right" if left else "left",
             )
     axes.margins(0.15)
+    axes.ticklabel_format(useOffset=False)  # "1e-5 + 1.096" above an axis is read by nobody
     axes.set_xlabel("latency of a row by the table [ns]")
     axes.grid(alpha=0.3)

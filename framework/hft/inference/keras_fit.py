@@ -139,6 +139,12 @@ def learner_of(
         lanes = lanes_of(task.rows, cut, config.lanes, config.reach_rows)
         model = carried_model(keras, spec, task.inputs.shape[1], len(OUTPUTS), config.reach_rows)
         source, steps = _Carried(lanes), len(lanes.at)
+        if not source.counted(task, config)[cut].any():
+            per_lane = (cut.stop - cut.start) // config.lanes
+            raise ConfigError(
+                f"no training row counts: lanes of {per_lane} rows, each within its warm-up of "
+                f"{warm_up_rows(config)}: want fewer lanes, a shorter warm-up or more data"
+            )
     return Learner(keras, model, task, spec, config, source, steps, table)
 
 
@@ -159,10 +165,15 @@ class _Windows:
 class _Carried:
     lanes: Lanes
 
-    def batches(self, task: Task, config: TrainConfig, epoch: int) -> Any:
-        lanes, inputs, counted = self.lanes, task.inputs, task.weight.copy()
-        for first in lanes.begins:
+    def counted(self, task: Task, config: TrainConfig) -> Floats:
+        """Weights of rows, 0 where a lane is not warm yet."""
+        counted = task.weight.copy()
+        for first in self.lanes.begins:
             counted[first : first + warm_up_rows(config)] = 0.0
+        return counted
+
+    def batches(self, task: Task, config: TrainConfig, epoch: int) -> Any:
+        lanes, inputs, counted = self.lanes, task.inputs, self.counted(task, config)
         for at, keeps in zip(lanes.at, lanes.keeps, strict=True):
             row = np.maximum(at, 0)
             weight = np.where(at >= 0, counted[row], 0.0)
@@ -206,21 +217,24 @@ class Learner:
         self._step = tf.function(self._stepped)
 
     def epoch(self, epoch: int, tell: Tell | None) -> float:
-        """Learns every training row once; the mean loss."""
+        """Learns every training row once; the mean loss of those that count."""
         tf, config = self._tf, self._config
         shapes = [(config.lanes, *s.shape[1:]) for s in self._model.inputs[1:]]
         states, losses = [tf.zeros(shape) for shape in shapes], []
+        latencies, counted = [], 0.0
         for n, (x, y, w, keeps) in enumerate(self._source.batches(self._task, config, epoch)):
             w = (w * self._classes[y]).astype(np.float32)
             ones = np.ones(len(x), np.float32) if keeps is None else keeps
             step = epoch * self._steps + n
             seed = tf.constant([config.seed, step], tf.int32)
             batch = tf.constant(x), tf.constant(y), tf.constant(w), tf.constant(ones)
-            loss, states = self._step(*batch, states, seed)
-            losses.append(float(loss))
+            loss, latency, states = self._step(*batch, states, seed)
+            losses.append(float(loss) * y.size)
+            latencies.append(float(latency))
+            counted += float(w.sum())
             if tell is not None:
                 tell((step + 1) * y.size, (step + 1) / (config.epochs * self._steps))
-        return float(np.mean(losses))
+        return float(np.sum(losses) / counted + np.mean(latencies))
 
     def _stepped(self, x: Any, y: Any, w: Any, keeps: Any, states: Any, seed: Any) -> Any:
         tf, model = self._tf, self._model
@@ -228,14 +242,16 @@ class Learner:
             states = [s * tf.reshape(keeps, [-1] + [1] * (len(s.shape) - 1)) for s in states]
             out = self._forward(x, states, seed)
             p = tf.gather(out[0], y, axis=-1, batch_dims=y.shape.rank)
-            loss = tf.reduce_mean(-w * tf.math.log(tf.maximum(p, 1e-7))) + self._latency()
+            loss = tf.reduce_mean(-w * tf.math.log(tf.maximum(p, 1e-7)))
+            latency = self._latency()
+            whole = loss + latency
         weights = model.trainable_variables
         groups = (weights, self._logits)
-        gradients = tape.gradient(loss, [v.value for v in (*weights, *self._logits)])
+        gradients = tape.gradient(whole, [v.value for v in (*weights, *self._logits)])
         for adam, variables, at in zip(self._adam, groups, (0, len(weights)), strict=True):
             if variables:
                 adam.apply(gradients[at : at + len(variables)], variables)
-        return loss, out[1:]
+        return loss, latency, out[1:]
 
     def _forward(self, x: Any, states: list[Any], seed: Any) -> list[Any]:
         """Answers and new states, with gates drawn where there are any."""

@@ -6,6 +6,7 @@ crash. What holds the variables is the module that is converted and saved.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,7 @@ def tensorflow() -> Any:
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     import tensorflow as tf
 
+    logging.getLogger("tensorflow").setLevel(logging.WARNING)  # "Assets written to: …"
     return tf
 
 
