@@ -35,7 +35,7 @@ from hft.features import (
 )
 from hft.inference.build.exports import Part
 from hft.inference.build.work import export_native, write_network
-from hft.inference.bundle import Bundle, part_sha256, save_bundle
+from hft.inference.bundle import Bundle, load_bundle, part_sha256, save_bundle
 from hft.inference.card import Card, Readout, Scaler, Training, entries_of
 from hft.inference.compress.quantise import activation_ranges
 from hft.inference.compress.stack import Stack
@@ -138,17 +138,21 @@ def missing(backend: str) -> str:
     return ", ".join(name for name in NEEDS[backend] if find_spec(name) is None)
 
 
-def _cases() -> list[Case]:
-    found = []
-    for network in NETWORKS:
-        for backend, precision in TOLERANCE:
-            full_int8 = (backend, precision) == ("litert", "int8")
-            if not full_int8 or network in ("dense", "lstm"):
-                found.append(Case(network, backend, precision))
-    return found
-
-
-CASES = _cases()
+SERVED = ("gru", "window", "dense")
+"""Networks on the server: with states, with windows, with neither."""
+_SOME = {("litert", "int8"): ("dense", "lstm"), ("serving", "fp32"): SERVED}
+"""Networks of these; of all others every one."""
+CASES = [
+    Case(network, backend, precision)
+    for network in NETWORKS
+    for backend, precision in TOLERANCE
+    if network in _SOME.get((backend, precision), NETWORKS)
+]
+FEW = [case for case in CASES if case.network in ("gru", "window")]
+"""For what does not depend on the layers."""
+BROKEN = "nan"
+"""Parts of `gru` with NaN among its weights: a folder, no bundle."""
+BROKEN_PARTS = tuple(Part(backend, "step") for backend in ("onnx", "litert", "tensorflow"))
 
 
 def scaler() -> Scaler:
@@ -207,9 +211,9 @@ def parts_of(network: str) -> list[Part]:
     return found
 
 
-def made_bundles(folder: Path) -> dict[str, Bundle]:
-    """One of each network, with every part that can be made here."""
-    orders, found = [], {}
+def make_bundles(folder: Path) -> None:
+    """One of each network with every part that can be made here, and the broken parts."""
+    orders = broken_orders(folder)
     np.save(folder / "rows.npy", scaled(random_rows(400, 7)).astype(np.float32))
     for name in NETWORKS:
         stack, home = stack_of(name), folder / f"{name}.bundle"
@@ -221,8 +225,26 @@ def made_bundles(folder: Path) -> dict[str, Bundle]:
     for name in NETWORKS:
         stack, home = stack_of(name), folder / f"{name}.bundle"
         entries = tuple(part.entry(part_sha256(home / part.file)) for part in parts_of(name))
-        found[name] = save_bundle(home, card_of(name, stack, entries), stack.weights)
-    return found
+        save_bundle(home, card_of(name, stack, entries), stack.weights)
+
+
+def loaded_bundles(folder: Path) -> dict[str, Bundle]:
+    """What `make_bundles` made, by network."""
+    return {name: load_bundle(folder / f"{name}.bundle") for name in NETWORKS}
+
+
+def broken_orders(folder: Path) -> list[dict[str, Any]]:
+    """For parts whose weights are not all numbers."""
+    stack, home = stack_of("gru"), folder / BROKEN
+    home.mkdir()
+    weights = [dict(of) for of in stack.weights]
+    weights[1]["kernel"] = weights[1]["kernel"] * np.float32(np.nan)
+    write_network(folder / f"{BROKEN}.npz", stack.layers, weights)
+    return [
+        order_of(folder, home, BROKEN, stack, part)
+        for part in BROKEN_PARTS
+        if not missing(part.backend)
+    ]
 
 
 def card_of(name: str, stack: Stack, parts: Sequence[Any] = (), **changes: Any) -> Card:

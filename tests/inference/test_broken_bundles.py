@@ -13,7 +13,7 @@ import zipfile
 import msgspec
 import numpy as np
 import pytest
-from backend_cases import card_of, export_apart, missing, order_of, stack_of
+from backend_cases import BROKEN, BROKEN_PARTS, card_of, missing, stack_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy_lstm import random_dense
@@ -22,12 +22,11 @@ from stacks import stack_from
 from hft.errors import ModelError
 from hft.inference.backends import open_backend
 from hft.inference.build.exports import Part
-from hft.inference.build.work import write_network
 from hft.inference.bundle import Bundle, load_bundle, part_sha256, save_bundle
 from hft.inference.card import TierEntry, to_toml
 
-BACKENDS = ("onnx", "litert", "tensorflow")
-PARTS = tuple(Part(backend, "step") for backend in BACKENDS)
+PARTS = BROKEN_PARTS
+BACKENDS = tuple(part.backend for part in PARTS)
 FILES = {part.backend: part.file for part in PARTS}
 FIX = r"build the bundle again|train again|`hft (train|build)"
 
@@ -39,34 +38,21 @@ def light() -> tuple[TierEntry, list[dict]]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A folder with parts of the network as it is, and of one with NaN among its weights."""
-    folder = tmp_path_factory.mktemp("made")
-    stack, orders = stack_of("gru"), []
-    weights = [dict(of) for of in stack.weights]
-    weights[1]["kernel"] = weights[1]["kernel"] * np.float32(np.nan)
-    np.save(folder / "rows.npy", np.zeros((2, 6), np.float32))
-    for name, of in (("gru", stack.weights), ("nan", weights)):
-        (folder / name).mkdir()
-        write_network(folder / f"{name}.npz", stack.layers, of)
-        orders += [
-            order_of(folder, folder / name, name, stack, part)
-            for part in PARTS
-            if not missing(part.backend)
-        ]
-    export_apart(folder, orders)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def whole(made):
+def whole(parts_folder, tmp_path_factory):
     """A bundle of two tiers and every part that can be made here."""
-    stack, home = stack_of("gru"), made / "gru"
+    home, stack = tmp_path_factory.mktemp("made") / "gru", stack_of("gru")
+    home.mkdir()
     parts = [part for part in PARTS if not missing(part.backend)]
+    for part in parts:
+        copied(parts_folder / "gru.bundle" / part.file, home / part.file)
     entries = [part.entry(part_sha256(home / part.file)) for part in parts]
     entry, weights = light()
     card = card_of("gru", stack, entries, tiers={"LIGHT": entry})
     return save_bundle(home, card, stack.weights, {"LIGHT": weights})
+
+
+def copied(source, place):
+    (shutil.copytree if source.is_dir() else shutil.copyfile)(source, place)
 
 
 @pytest.fixture
@@ -187,14 +173,10 @@ def test_a_part_of_another_backend_is_refused(broken, backend):
         require_refused(lambda b=bundle: open_backend(b, backend), FILES[other])
 
 
-def test_a_part_of_another_bundle_is_refused(broken, tmp_path):
+def test_a_part_of_another_bundle_is_refused(broken, parts_folder):
     """Of a network of other layers, even with the right hash: its states are not these."""
     file_of(broken, "onnx")
-    stack, home = stack_of("window"), tmp_path / "other"
-    home.mkdir()
-    write_network(tmp_path / "window.npz", stack.layers, stack.weights)
-    np.save(tmp_path / "rows.npy", np.zeros((2, 6), np.float32))
-    export_apart(tmp_path, [order_of(tmp_path, home, "window", stack, Part("onnx", "window"))])
+    home = parts_folder / "window.bundle"
     shutil.copy(home / "window.onnx", broken.path / "step.onnx")
     require_refused(lambda: open_backend(broken, "onnx"), "step.onnx", "sha256 is")
     bundle = load_bundle(rewritten(broken))
@@ -262,14 +244,14 @@ def test_weights_of_a_lesser_tier_are_held_to_the_same(broken):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_part_with_nan_in_its_weights_is_refused(broken, made, backend):
+def test_a_part_with_nan_in_its_weights_is_refused(broken, parts_folder, backend):
     path = file_of(broken, backend)
     name = FILES[backend]
     if path.name != name:  # of a folder
         shutil.rmtree(broken.path / name)
-        shutil.copytree(made / "nan" / name, broken.path / name)
+        shutil.copytree(parts_folder / BROKEN / name, broken.path / name)
     else:
-        shutil.copy(made / "nan" / name, path)
+        shutil.copy(parts_folder / BROKEN / name, path)
     bundle = load_bundle(rewritten(broken))
     require_refused(lambda: open_backend(bundle, backend), name, "weights are not finite")
 

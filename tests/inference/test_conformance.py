@@ -12,6 +12,7 @@ from backend_cases import (
     AGAIN,
     CASES,
     FEATURES,
+    FEW,
     MOVES,
     NETWORKS,
     ROWS,
@@ -19,11 +20,8 @@ from backend_cases import (
     WIDTH,
     Case,
     expected,
-    made_bundles,
     market_rows,
-    missing,
     random_rows,
-    rest_server,
 )
 from click.testing import CliRunner
 
@@ -33,20 +31,6 @@ from hft.errors import ConfigError, ModelError
 from hft.features import compute_features
 from hft.inference.backends import NAMES, open_backend
 from hft.inference.bundle import load_bundle, save_bundle
-
-
-@pytest.fixture(scope="session")
-def bundles(tmp_path_factory):
-    return made_bundles(tmp_path_factory.mktemp("conformance"))
-
-
-@pytest.fixture(scope="session")
-def url(bundles):
-    if missing("serving"):
-        pytest.skip(f"{missing('serving')} not installed")
-    models = [f"{name}={bundle.path / 'saved_model'}" for name, bundle in bundles.items()]
-    with rest_server(*models) as url:
-        yield url
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +50,8 @@ def opened(bundles, request):
 
 def opened_anew(case, bundles, request):
     url = request.getfixturevalue("url") + case.network if case.backend == "serving" else ""
-    precision = "" if case.backend == "serving" else case.precision
     return open_backend(
-        bundles[case.network], case.backend, precision=precision, url=url, timeout_s=20.0
+        bundles[case.network], case.backend, precision=case.precision, url=url, timeout_s=20.0
     )
 
 
@@ -82,6 +65,9 @@ def case(request):
 @pytest.fixture
 def backend(case, opened):
     return opened(case)
+
+
+layers_do_not_matter = pytest.mark.parametrize("case", FEW, indirect=True, ids=str)
 
 
 def stepped(backend, rows, state=None):
@@ -153,6 +139,7 @@ def test_answers_after_a_row_that_was_skipped_are_as_after_a_step(case, backend)
     assert out[::3].tobytes() == whole[::3].tobytes()
 
 
+@layers_do_not_matter
 def test_a_row_that_is_not_finite_leaves_no_trace(backend):
     rows = random_rows()
     whole = np.insert(rows, [0, 7, 30], np.nan, axis=0)
@@ -165,6 +152,7 @@ def test_a_row_that_is_not_finite_leaves_no_trace(backend):
     assert out[~bad].tobytes() == stepped(backend, good).tobytes()
 
 
+@layers_do_not_matter
 def test_after_a_gap_a_stream_is_as_new(backend):
     rows, state = random_rows(), backend.state()
     stepped(backend, rows[:20], state)
@@ -225,6 +213,7 @@ def test_threads_may_each_step_their_own_stream(backend):
         assert len(found[i]) == 3
 
 
+@layers_do_not_matter
 def test_arrays_that_do_not_fit_are_refused(case, backend):
     state, row, out = backend.state(), random_rows(1)[0], np.zeros(5, np.float32)
     for wrong, words in (
@@ -252,6 +241,7 @@ def test_arrays_that_do_not_fit_are_refused(case, backend):
     assert f"rows is (3, 5) float64, want {want} float64" in str(caught.value)
 
 
+@layers_do_not_matter
 def test_a_closed_backend_says_so(case, bundles, request):
     backend = opened_anew(case, bundles, request)
     state, row, out = backend.state(), random_rows(1)[0], np.zeros(5, np.float32)
@@ -270,18 +260,21 @@ def test_a_closed_backend_says_so(case, bundles, request):
             use()
 
 
+@layers_do_not_matter
 def test_a_state_of_another_backend_is_refused(case, backend, opened):
     other = Case("gru" if case.network == "lstm" else "lstm", "native", "fp32")
     with pytest.raises(ModelError, match="the state is of native fp32 FULL, want one of"):
         backend.reset(opened(other).state())
 
 
+@layers_do_not_matter
 def test_warming_up_tells_what_a_row_takes(case, backend):
     warmth = backend.warm_up(60, longest_s=0.2)
     assert 0 < warmth.median_ns <= warmth.p99_ns
     assert backend.require_budget() is warmth  # nothing is declared
 
 
+@layers_do_not_matter
 def test_a_model_over_its_budget_is_refused(case, bundles, request, tmp_path):
     bundle = bundles[case.network]
     for budget_ns, keeps in ((1, False), (10_000_000_000, True)):

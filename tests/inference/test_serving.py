@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 from backend_cases import (
     card_of,
-    export_apart,
     missing,
-    order_of,
     random_rows,
     rest_server,
     stack_of,
@@ -27,43 +25,12 @@ from hft.errors import ConfigError, ModelError, VenueDisconnected, VenueTimeout
 from hft.inference.backends import open_backend
 from hft.inference.backends.rest import RestClient
 from hft.inference.bench.rate import poisson
-from hft.inference.build.exports import Part
-from hft.inference.build.work import write_network
-from hft.inference.bundle import part_sha256, save_bundle
+from hft.inference.bundle import save_bundle
 from hft.inference.serving_load import load_test
 
 pytestmark = pytest.mark.skipif(
     bool(missing("serving")), reason=f"{missing('serving')} not installed"
 )
-SERVED = ("gru", "dense")
-PART = Part("tensorflow", "step")
-
-
-@pytest.fixture(scope="module")
-def bundles(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served")
-    stacks = {name: stack_of(name) for name in SERVED}
-    orders = []
-    for name, stack in stacks.items():
-        (folder / f"{name}.bundle").mkdir()
-        write_network(folder / f"{name}.npz", stack.layers, stack.weights)
-        orders.append(order_of(folder, folder / f"{name}.bundle", name, stack, PART))
-    export_apart(folder, orders)
-    found = {}
-    for name, stack in stacks.items():
-        home = folder / f"{name}.bundle"
-        entry = PART.entry(part_sha256(home / PART.file))
-        found[name] = save_bundle(home, card_of(name, stack, [entry]), stack.weights)
-    return found
-
-
-@pytest.fixture(scope="module")
-def url(bundles):
-    models = [f"{name}={bundle.path / 'saved_model'}" for name, bundle in bundles.items()]
-    with rest_server(*models) as url:
-        with closing(RestClient(url + "dense", 5.0)) as client:
-            client.wait_ready(60.0)
-        yield url
 
 
 def ask(url, method, tail, body=None):
@@ -255,9 +222,9 @@ def test_under_load_queueing_is_told_apart_from_service(bundles):
         ) as backend,
     ):
         backend.warm_up(50, longest_s=0.1)
-        calm = load_test(backend, poisson(5.0, 40), seconds=4.0, connections=2)
-        busy = load_test(backend, poisson(100.0, 200), seconds=1.5, connections=1)
-        wide = load_test(backend, poisson(100.0, 200), seconds=1.5, connections=8)
+        calm = load_test(backend, poisson(10.0, 30), seconds=1.5, connections=2)
+        busy = load_test(backend, poisson(100.0, 150), seconds=1.0, connections=1)
+        wide = load_test(backend, poisson(100.0, 150), seconds=1.0, connections=8)
     for load in (calm, busy, wide):
         assert not load.failed
         assert (load.compute_ns >= 20_000_000).all()
