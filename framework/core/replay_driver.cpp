@@ -193,7 +193,7 @@ ReplayDriver::Next ReplayDriver::next_input() const noexcept {
   if (engine_->wants_packets()) {
     for (std::uint32_t i = 0; i < streams_.size(); ++i)
       if (streams_[i].local.ts < next.ts) next = {streams_[i].local.ts, Input::PACKET, i};
-    if (server_.done() < next.ts) next = {server_.done(), Input::SIGNAL, 0};
+    if (server_.due() < next.ts) next = {server_.due(), Input::SIGNAL, 0};
     if (!given_again_.empty() && given_again_.front().ts_end < next.ts)
       next = {given_again_.front().ts_end, Input::SIGNAL, 1};
   }

@@ -26,6 +26,7 @@ InferenceServer::InferenceServer(ServerConfig config)
   want(config_.bound >= 1, "bound", config_.bound, "1 or more rows");
   want(config_.max_batch >= 1, "max_batch", config_.max_batch, "1 or more rows");
   want(config_.deadline_ns >= 0, "deadline", config_.deadline_ns, "0 ns or more");
+  want(config_.hold_ns >= 0, "hold", config_.hold_ns, "0 ns or more");
   want(config_.per_item_ns >= 0, "per_item", config_.per_item_ns, "0 ns or more");
   want(config_.per_row_ns >= 0, "per_row", config_.per_row_ns, "0 ns or more");
 }
@@ -33,11 +34,11 @@ InferenceServer::InferenceServer(ServerConfig config)
 void InferenceServer::offer(std::vector<Signal>& rows, Ts ts) {
   for (Signal& row : rows) admit(std::move(row), ts);
   rows.clear();
-  if (!busy()) begin(ts);
+  if (!working()) begin_or_hold(ts);
 }
 
 void InferenceServer::admit(Signal&& row, Ts ts) {
-  if (config_.mode == Mode::SKIP && busy()) return drop(row, counters_.skipped);
+  if (config_.mode == Mode::SKIP && working()) return drop(row, counters_.skipped);
   if (config_.mode == Mode::CONFLATE || config_.mode == Mode::DEADLINE) {
     const auto older = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) {
       return w.row.instrument == row.instrument && w.row.model == row.model;
@@ -50,7 +51,7 @@ void InferenceServer::admit(Signal&& row, Ts ts) {
   }
   waiting_.push_back({std::move(row), ts});
   // While it idles, what it is about to take does not wait.
-  const std::int64_t room = config_.bound + (busy() ? 0 : config_.max_batch);
+  const std::int64_t room = config_.bound + (working() ? 0 : config_.max_batch);
   if (config_.mode == Mode::QUEUE && static_cast<std::int64_t>(waiting_.size()) > room) {
     drop(waiting_.front().row, counters_.overflowed);
     waiting_.pop_front();
@@ -60,12 +61,30 @@ void InferenceServer::admit(Signal&& row, Ts ts) {
 const std::vector<Signal>& InferenceServer::complete() {
   finished_.swap(at_work_);
   at_work_.clear();
-  begin(done_);
+  // Who waited for company has waited enough; after a service, those who came may still wait.
+  if (holding_) {
+    begin(due_);
+  } else {
+    begin_or_hold(due_);
+  }
   return finished_;
+}
+
+/// Free: begins, unless what waits may still wait for company. It waits from the first row on, also
+/// where a newer one of its stream takes its place.
+void InferenceServer::begin_or_hold(Ts ts) {
+  if (config_.hold_ns > 0 && !waiting_.empty() &&
+      static_cast<std::int64_t>(waiting_.size()) < config_.max_batch) {
+    if (!holding_) due_ = waiting_.front().since + config_.hold_ns;
+    holding_ = due_ > ts;
+    if (holding_) return;
+  }
+  begin(ts);
 }
 
 /// Takes what it can serve together, and draws how long that takes.
 void InferenceServer::begin(Ts ts) {
+  holding_ = false;
   Ns missed_ns = 0;
   while (!waiting_.empty() && static_cast<std::int64_t>(at_work_.size()) < config_.max_batch) {
     Waiting& next = waiting_.front();
@@ -83,14 +102,14 @@ void InferenceServer::begin(Ts ts) {
     for (const Waiting& w : waiting_) drop(w.row, counters_.skipped);
     waiting_.clear();
   }
-  done_ = kNever;
+  due_ = kNever;
   if (at_work_.empty()) return;
   const auto further = static_cast<Ns>(at_work_.size() - 1);
   const Ns service = config_.service.at(ts, nth_(ts)) + config_.per_item_ns * further + missed_ns;
   ++counters_.services;
   services_.add(service);
-  done_ = ts + service;
-  for (Signal& row : at_work_) row.ts_end = done_;
+  due_ = ts + service;
+  for (Signal& row : at_work_) row.ts_end = due_;
 }
 
 void InferenceServer::drop(const Signal& row, std::int64_t& count) {

@@ -2,7 +2,7 @@
 /// batch, and what comes meanwhile waits, is conflated, or is dropped, as `mode` says.
 ///
 /// Times are its own: whoever drives it offers rows at the time they come and calls `complete` at
-/// `done`. A row offered at the very instant of `done` comes before the end of that service.
+/// `due`. A row offered at the very instant of `due` comes before what happens then.
 /// A stream is one model of one instrument. Its state has moved over every row before the row is
 /// offered; what is dropped here is the publication, never the state.
 #pragma once
@@ -29,8 +29,9 @@ struct ServerConfig {
   /// From the row's market event to its answer, which is expected after the median service.
   Ns deadline_ns = 8'000'000;
   std::int64_t max_batch = 1;  ///< rows served together
-  Ns per_item_ns = 0;          ///< every further row of a batch
-  Ns per_row_ns = 0;  ///< every row of the batch's streams dropped since their last service
+  Ns hold_ns = 0;      ///< while it is free: how long a row waits until `max_batch` are there
+  Ns per_item_ns = 0;  ///< every further row of a batch
+  Ns per_row_ns = 0;   ///< every row of the batch's streams dropped since their last service
   Latency service;
 };
 
@@ -46,9 +47,11 @@ class InferenceServer {
 
   /// Rows that come at `ts`, in order; takes them out of `rows`.
   void offer(std::vector<Signal>& rows, Ts ts);
-  Ts done() const noexcept { return done_; }  ///< end of the service at work; kNever: none
-  bool busy() const noexcept { return done_ != kNever; }
-  /// Ends the service at `done`, whose rows it returns until the next call, and begins the next.
+  /// End of the service at work, or of waiting for company; kNever: it has nothing to do.
+  Ts due() const noexcept { return due_; }
+  bool busy() const noexcept { return due_ != kNever; }
+  /// At `due`: ends the service at work, whose rows it returns until the next call, if there is
+  /// one, and begins the next.
   const std::vector<Signal>& complete();
 
   const Counters& counters() const noexcept { return counters_; }
@@ -63,6 +66,8 @@ class InferenceServer {
   };
 
   void admit(Signal&& row, Ts ts);
+  bool working() const noexcept { return !at_work_.empty(); }
+  void begin_or_hold(Ts ts);
   void begin(Ts ts);
   bool too_late(const Signal& row, Ts ts) const noexcept {
     return config_.mode == Mode::DEADLINE && ts + expected_ns_ > row.ts_event + config_.deadline_ns;
@@ -72,7 +77,8 @@ class InferenceServer {
 
   ServerConfig config_;
   Ns expected_ns_;
-  Ts done_ = kNever;
+  Ts due_ = kNever;
+  bool holding_ = false;  // `due_` is when waiting for company ends
   Nth nth_;
   std::vector<Signal> at_work_, finished_;
   std::deque<Waiting> waiting_;

@@ -97,6 +97,8 @@ class ServerConfig(Section, frozen=True):
     deadline: Duration = "8ms"
     max_batch: Annotated[int, Meta(ge=1, le=4096)] = 1
     """Waiting rows of different streams answered together."""
+    hold: Duration = 0
+    """While it is free: how long a row waits until `max_batch` are there."""
     per_item: Duration = 0
     """What every further row of a batch adds to the service."""
     per_row: Duration = 0
@@ -436,7 +438,7 @@ def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
         if not isinstance(leg, Series) and leg not in ("data", PROFILE, None):
             yield f"latency.{key}", leg
     yield "latency.block", latency.block
-    for key in ("deadline", "per_item", "per_row"):
+    for key in ("deadline", "hold", "per_item", "per_row"):
         yield f"latency.server.{key}", getattr(latency.server, key)
     venues = {"venue": recipe.venue} | {f"venues.{n}": v for n, v in recipe.venues.items()}
     for at, venue in venues.items():

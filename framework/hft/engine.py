@@ -374,6 +374,7 @@ def _server(recipe: Recipe, legs: Legs) -> Any:
     config.bound = rules.bound
     config.deadline_ns = parse_ns(rules.deadline)
     config.max_batch = rules.max_batch
+    config.hold_ns = parse_ns(rules.hold)
     config.per_item_ns = round(parse_ns(rules.per_item) * latency.scale)
     config.per_row_ns = round(parse_ns(rules.per_row) * latency.scale)
     config.service = legs.inference

@@ -58,7 +58,7 @@ void drive(InferenceServer& server, double rate, int arrivals,
   for (int i = 0; i < arrivals; ++i) {
     at += exponential(1 / rate, Draw::FEED, static_cast<std::uint64_t>(i));
     const auto ts = static_cast<Ts>(at);
-    while (server.done() < ts)
+    while (server.due() < ts)
       for (const Signal& row : server.complete()) served(row);
     Signal row;
     row.ts_features = row.ts_event = row.ts_recv = ts;
@@ -312,7 +312,7 @@ TEST_CASE("a newer row takes the place in line of the older one of its stream") 
   InferenceServer server(config_of(Mode::CONFLATE));
   const auto service = static_cast<Ns>(kMean);
   offer(server, {row_of(0, 10, 1)}, 10);
-  CHECK(server.done() == 10 + service);
+  CHECK(server.due() == 10 + service);
   offer(server, {row_of(1, 20, 2)}, 20);
   offer(server, {row_of(2, 30, 3)}, 30);
   offer(server, {row_of(1, 40, 4)}, 40);
@@ -329,7 +329,7 @@ TEST_CASE("a newer row takes the place in line of the older one of its stream") 
   CHECK(starts == std::vector<Ts>{10, 10 + service, 10 + 2 * service, 10 + 3 * service});
   CHECK(server.counters().conflated == 1);
   CHECK(server.counters().services == 4);
-  CHECK(server.done() == kNever);
+  CHECK(server.due() == kNever);
   // Waits are counted from the row that was answered.
   CHECK(server.waits().values() ==
         std::vector<Ns>{0, service - 30, 2 * service - 20, 3 * service - 40});
@@ -414,17 +414,17 @@ TEST_CASE("a batch costs per further row, and per dropped row of the streams tha
   for (int i = 0; i < 4; ++i) offer(server, {row_of(0, 1)}, 1);  // 3 conflated
   for (int i = 0; i < 2; ++i) offer(server, {row_of(1, 2)}, 2);  // 1
   for (InstrumentId i = 2; i < 5; ++i) offer(server, {row_of(i, 3)}, 3);
-  CHECK(server.done() == 1'000);
+  CHECK(server.due() == 1'000);
   server.complete();
-  CHECK(server.done() == 1'000 + 1'000 + 2 * 100 + 4 * 10);
+  CHECK(server.due() == 1'000 + 1'000 + 2 * 100 + 4 * 10);
   const auto& first = server.complete();
   CHECK(first.size() == 3);
   CHECK(first[2].instrument == 2);
   CHECK(first[2].ts_end == 2'240);
-  CHECK(server.done() == 2'240 + 1'000 + 100);
+  CHECK(server.due() == 2'240 + 1'000 + 100);
   CHECK(server.complete().size() == 2);
   offer(server, {row_of(0, 9'000)}, 9'000);  // what was dropped before has been caught up with
-  CHECK(server.done() == 10'000);
+  CHECK(server.due() == 10'000);
 }
 
 TEST_CASE("services of one instant draw different samples") {
@@ -440,9 +440,9 @@ TEST_CASE("services of one instant draw different samples") {
   Ts now = 100;
   std::uint64_t n = 0;
   while (server.busy()) {
-    CHECK(server.done() == now + leg.at(now, n));
-    n = server.done() == now ? n + 1 : 0;
-    now = server.done();
+    CHECK(server.due() == now + leg.at(now, n));
+    n = server.due() == now ? n + 1 : 0;
+    now = server.due();
     server.complete();
   }
 }
@@ -467,4 +467,26 @@ TEST_CASE("a server that cannot be is refused, its key named") {
   refused([](ServerConfig& c) { c.deadline_ns = -1; }, "latency.server.deadline is -1");
   refused([](ServerConfig& c) { c.per_item_ns = -1; }, "latency.server.per_item is -1");
   refused([](ServerConfig& c) { c.per_row_ns = -1; }, "latency.server.per_row is -1");
+}
+
+TEST_CASE("a free server waits for company until enough are there or the first has waited enough") {
+  ServerConfig config;
+  config.service = Latency(1'000);
+  config.max_batch = 3;
+  config.hold_ns = 500;
+  InferenceServer server(config);
+  offer(server, {row_of(0, 0)}, 0);
+  CHECK(server.due() == 500);
+  offer(server, {row_of(0, 100)}, 100);  // a newer row of the stream does not wait longer
+  CHECK(server.due() == 500);
+  CHECK(server.complete().empty());
+  CHECK(server.due() == 1'500);
+  offer(server, {row_of(1, 1'200)}, 1'200);
+  CHECK(server.complete().size() == 1);  // who came meanwhile has waited 300 of 500
+  CHECK(server.due() == 1'700);
+  offer(server, {row_of(2, 1'600), row_of(3, 1'600)}, 1'600);  // three: it begins at once
+  CHECK(server.due() == 2'600);
+  CHECK(server.complete().size() == 3);
+  CHECK_FALSE(server.busy());
+  CHECK(server.counters().conflated == 1);
 }

@@ -45,6 +45,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "latency.server.bound": (0,),
     "latency.server.max_batch": (0,),
     "latency.server.deadline": (-1,),
+    "latency.server.hold": (-1,),
     "latency.server.per_item": (-1,),
 }
 CASES = [(key, value) for key, values in REFUSED.items() for value in values]

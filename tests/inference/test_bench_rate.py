@@ -228,9 +228,10 @@ def test_streams_that_move_together_have_a_row_each() -> None:
 
 
 def test_a_recipe_charges_what_the_line_says() -> None:
-    recipe = to_recipe(tomllib.loads("\n".join(recipe_of(line(80_000.4, 1_500.2), 16))))
+    recipe = to_recipe(tomllib.loads("\n".join(recipe_of(line(80_000.4, 1_500.2), 16, 5_000))))
     assert recipe.latency.inference == "81500ns"
     assert recipe.latency.server.max_batch == 16
+    assert recipe.latency.server.hold == "5us"
     assert recipe.latency.server.per_item == recipe.latency.server.per_row == "1500ns"
 
 

@@ -41,6 +41,9 @@ def rows_of(run: Run, streams: int) -> list[Row]:
     return out
 
 
+NEVER = 1 << 62
+
+
 def plain(
     rows: list[Row],
     service: Any,
@@ -51,6 +54,7 @@ def plain(
     max_batch: int = 1,
     per_item_ns: int = 0,
     per_row_ns: int = 0,
+    hold_ns: int = 0,
     events: dict[Row, int],
 ) -> tuple[list[tuple[int, int, int, int]], dict[str, int]]:
     """When each row's answer is there: (time, instrument, model, row's time); and what was lost."""
@@ -59,13 +63,15 @@ def plain(
     answers: list[tuple[int, int, int, int]] = []
     line: list[Row] = []
     free, at_work = -1, False
+    held = NEVER
 
     def drop(row: Row, why: str) -> None:
         lost[why] += 1
         missed[row[1:]] = missed.get(row[1:], 0) + 1
 
     def begin(now: int) -> None:
-        nonlocal free, at_work
+        nonlocal free, at_work, held
+        held = NEVER
         batch: list[Row] = []
         while line and len(batch) < max_batch:
             row = line.pop(0)
@@ -82,9 +88,22 @@ def plain(
             free = now + int(service.at([now])[0]) + per_item_ns * (len(batch) - 1) + extra
             answers.extend((free, *row[1:], row[0]) for row in batch)
 
-    while rows or at_work:
+    def begin_or_hold(now: int) -> None:
+        nonlocal held, at_work
+        at_work = False
+        if hold_ns and line and len(line) < max_batch:
+            if held == NEVER:
+                held = line[0][0] + hold_ns
+            if held > now:
+                return
+        begin(now)
+
+    while rows or at_work or line:
         if at_work and (not rows or free < rows[0][0]):
-            begin(free)
+            begin_or_hold(free)
+            continue
+        if not at_work and line and (not rows or held < rows[0][0]):
+            begin(held)
             continue
         now = rows[0][0]
         for row in take_packet(rows):
@@ -99,7 +118,7 @@ def plain(
                 if mode == "queue" and len(line) > bound + (0 if at_work else max_batch):
                     drop(line.pop(0), "overflowed")
         if not at_work:
-            begin(now)
+            begin_or_hold(now)
     return answers, lost
 
 
@@ -133,6 +152,10 @@ RULES: dict[str, dict[str, Any]] = {
     "batches": dict(mode="conflate", max_batch=3, per_item_ns=2 * MS, per_row_ns=MS // 3),
     "batches of a queue": dict(mode="queue", bound=7, max_batch=4, per_item_ns=MS, per_row_ns=9),
     "batches, nothing waits": dict(mode="skip", max_batch=2, per_item_ns=MS, per_row_ns=MS),
+    "batches with company": dict(mode="conflate", max_batch=3, hold_ns=9 * MS, per_item_ns=MS),
+    "a queue with company": dict(mode="queue", bound=6, max_batch=4, hold_ns=30 * MS),
+    "company in time": dict(mode="deadline", deadline_ns=30 * MS, max_batch=3, hold_ns=4 * MS),
+    "company or nothing": dict(mode="skip", max_batch=3, hold_ns=5 * MS),
     "batches in time": dict(mode="deadline", deadline_ns=30 * MS, max_batch=2, per_item_ns=1),
 }
 

@@ -193,6 +193,7 @@ void init_replay(nb::module_& m) {
       .def_rw("bound", &ServerConfig::bound)
       .def_rw("deadline_ns", &ServerConfig::deadline_ns)
       .def_rw("max_batch", &ServerConfig::max_batch)
+      .def_rw("hold_ns", &ServerConfig::hold_ns)
       .def_rw("per_item_ns", &ServerConfig::per_item_ns)
       .def_rw("per_row_ns", &ServerConfig::per_row_ns)
       .def_rw("service", &ServerConfig::service);

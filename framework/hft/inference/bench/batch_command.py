@@ -73,10 +73,12 @@ def bench_batches(
             for cell in compare(curve, deadline_ns=deadline, max_batch=MAX_BATCH, together=together)
         ]
         show(company_table(name, cells, deadline), console)
+        how = "with that deadline" if deadline_ns else "at once"
         console.print(
-            f"{name}: what a replay charges for batches at once:", style="dim", highlight=False
+            f"{name}: what a replay charges for batches {how}:", style="dim", highlight=False
         )
-        console.print("\n".join(recipe_of(curve, MAX_BATCH)), markup=False, highlight=False)
+        lines = recipe_of(curve, MAX_BATCH, deadline_ns)
+        console.print("\n".join(lines), markup=False, highlight=False)
 
 
 def _really(batches: Batches, curve: Curve, seconds: float, deadline_ns: int) -> str:

@@ -4,7 +4,7 @@ A row waits until `max_batch` streams have one, or until it has waited for the d
 comes first; a server that is still at work takes what is there when it is done. A batch has at most
 one row of a stream, since the second needs the memory that the first leaves; rows of a stream keep
 their order, and none is dropped. A deadline of 0 never waits for company: what came while the
-server was at work is served together, and that is what `latency.server` charges in a replay.
+server was at work is served together. A replay charges either: `latency.server.hold` is the deadline.
 
 Where the server is free and every stream has at most one row under way, a row's wait is at most the
 deadline and one service. Beyond capacity no rule helps.
@@ -172,8 +172,8 @@ def run(
     return log.result(involuntary_switches() - switches)
 
 
-def recipe_of(curve: Curve, max_batch: int) -> list[str]:
-    """Lines of a recipe by which a replay charges what the batcher of deadline 0 takes.
+def recipe_of(curve: Curve, max_batch: int, deadline_ns: int = 0) -> list[str]:
+    """Lines of a recipe by which a replay charges what a batcher takes.
 
     Of a stream that has several rows waiting the newest is answered; the others are charged, since
     a model's state moves over all of them.
@@ -186,6 +186,7 @@ def recipe_of(curve: Curve, max_batch: int) -> list[str]:
         "[latency.server]",
         'mode = "conflate"',
         f"max_batch = {max_batch}",
+        *([f'hold = "{format_ns(deadline_ns)}"'] if deadline_ns else []),
         f'per_item = "{format_ns(beta)}"',
         f'per_row = "{format_ns(beta)}"',
     ]
