@@ -112,7 +112,7 @@ def test_a_live_run_stamps_its_service_and_verifies(tmp_path):
     assert verify_run(folder).differences == 0
 
 
-def failing_after(rows):
+def failing_after(rows, words="the library gave up"):
     """An onnx backend whose library gives up."""
     from hft.inference.backends.onnx import OnnxBackend
 
@@ -122,7 +122,7 @@ def failing_after(rows):
         def _step(self, state, row, out):
             Failing.left -= 1
             if Failing.left < 0:
-                raise RuntimeError("the library gave up")
+                raise RuntimeError(words)
             super()._step(state, row, out)
 
     return Failing
@@ -139,6 +139,14 @@ def test_what_it_raises_ends_the_run_and_names_model_and_instrument(bundle, monk
     )
     rows = outcome.journal.view(JOURNAL)["kind"] == RecordKind.ROW
     assert rows.sum() == 51
+
+
+def test_what_it_raises_need_not_be_text(bundle, monkeypatch):
+    from hft.inference.backends import onnx
+
+    monkeypatch.setattr(onnx, "OnnxBackend", failing_after(5, "no file a\udc80b"))
+    error = engine.run_once(plan_of(bundle, **ONNX)).run.error
+    assert error.endswith("RuntimeError: no file a\\udc80b")
 
 
 def test_live_it_cancels_everything_and_fails(bundle, tmp_path, monkeypatch):

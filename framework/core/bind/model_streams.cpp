@@ -9,6 +9,12 @@ namespace hft {
 
 namespace {
 
+/// What an error says need not be text that UTF-8 can hold: names of files may not be.
+nb::str in_utf8(nb::handle value) {
+  const nb::object bytes = nb::str(value).attr("encode")("utf-8", "backslashreplace");
+  return nb::str(nb::object(bytes.attr("decode")()));
+}
+
 /// A backend's `step(state, row, out)` over arrays made once. What it raises becomes a ModelError
 /// that names model and instrument, and ends the run as a handler's failure does.
 class ForeignStream final : public ModelStream {
@@ -60,7 +66,7 @@ class ForeignStream final : public ModelStream {
     const nb::object type = nb::module_::import_("hft.errors").attr("ModelError");
     nb::raise_from(error, type, "model '%s' of %s: %s: %s", session_->models[model_].name.c_str(),
                    session_->engine->market(instrument_).inst.name().c_str(),
-                   nb::str(error.type().attr("__name__")).c_str(), nb::str(error.value()).c_str());
+                   nb::str(error.type().attr("__name__")).c_str(), in_utf8(error.value()).c_str());
   }
 
   Session* session_;
@@ -86,6 +92,7 @@ std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::siz
 Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
              std::optional<ReuseRule> reuse) {
+  if (reuse) reuse->validate();  // where it takes over is too late
   Swap swap{number, model, hash, warm_up_rows, {}, std::move(reuse)};
   for (const Market& m : s.engine->markets())
     swap.streams.push_back(stream_of(s, computes, window_rows, model, m.inst.id));
