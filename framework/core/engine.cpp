@@ -306,12 +306,15 @@ void Engine::rest() noexcept {
   retired_.clear();
 }
 
-void Engine::touch_models() const noexcept {
-  for (const Market& m : markets_)
-    for (const Source& s : m.sources) {
-      if (s.network) s.network->touch();
-      if (s.incoming) s.incoming->network->touch();
-    }
+/// One instrument a call: they share their weights, except while some have changed over and some
+/// have not.
+void Engine::touch_models() noexcept {
+  if (markets_.empty()) return;
+  touched_ = (touched_ + 1) % markets_.size();
+  for (const Source& s : markets_[touched_].sources) {
+    if (s.network) s.network->touch();
+    if (s.incoming) s.incoming->network->touch();
+  }
 }
 
 void Engine::on_signal(const Signal& s, Ts now) {

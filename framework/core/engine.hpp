@@ -177,7 +177,7 @@ class Engine {
   /// While idle, when all is sent: what models can do before their next row.
   void rest() noexcept;
   /// While idle for long: other work pushes weights out of the cache.
-  void touch_models() const noexcept;
+  void touch_models() noexcept;
   /// The clock before the next input.
   void wake(Ts now) noexcept { now_ = std::max(now_, now); }
 
@@ -314,6 +314,7 @@ class Engine {
   std::vector<Order*> refused_;
   std::vector<ModelStream*> stepped_;                  // since the last rest
   std::vector<std::unique_ptr<ModelStream>> retired_;  // let go of in a rest
+  std::size_t touched_ = 0;                            // market whose models were touched last
   std::vector<float> unheard_;  // scratch: what one says that has not taken over
   std::vector<bool> held_;      // scratch of place(): levels where something rests or will rest ...
   std::vector<Ticks> missing_;  // ... and prices where nothing does

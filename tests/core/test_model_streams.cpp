@@ -26,7 +26,8 @@ struct Silent final : StrategyPort {
 
 /// Says its own number, and how many rows it has seen.
 struct Counting final : ModelStream {
-  explicit Counting(float id, int* rests = nullptr) : id(id), rests(rests) {}
+  explicit Counting(float id, int* rests = nullptr, int* touches = nullptr)
+      : id(id), rests(rests), touches(touches) {}
   std::size_t inputs() const noexcept override { return 1; }
   std::size_t outputs() const noexcept override { return 2; }
   void step(const double*, float* out) override {
@@ -37,10 +38,13 @@ struct Counting final : ModelStream {
   void rest() noexcept override {
     if (rests) ++*rests;
   }
+  void touch() const noexcept override {
+    if (touches) ++*touches;
+  }
   void reset() override { rows = 0; }
   float id;
   int rows = 0;
-  int* rests;
+  int *rests, *touches;
 };
 
 struct Bench {
@@ -199,6 +203,35 @@ TEST_CASE("those that stepped rest once, and only where the driver says that it 
   b.engine.rest();
   b.engine.rest();
   CHECK(rests == 1);
+}
+
+TEST_CASE("models of many instruments are touched by turns, for they share their weights") {
+  Silent port;
+  std::vector<Instrument> listed = Bench::listed();
+  for (const char* symbol : {"Y", "Z"}) {
+    listed.push_back(listed[0]);
+    listed.back().symbol = symbol;
+  }
+  Engine engine(listed, {}, port);
+  int touches[3] = {}, incoming = 0;
+  for (InstrumentId i = 0; i < 3; ++i) {
+    Source s;
+    s.features = std::make_unique<FeatureSet>(std::vector<FeatureSpec>{FeatureSpec{}},
+                                              Trigger{Trigger::Kind::PACKET, false, 0});
+    s.network = std::make_unique<Counting>(1.f, nullptr, &touches[i]);
+    engine.add_source(i, std::move(s));
+  }
+  engine.start(0);
+  engine.touch_models();
+  CHECK(touches[0] + touches[1] + touches[2] == 1);
+  for (int i = 0; i < 5; ++i) engine.touch_models();
+  for (const int each : touches) CHECK(each == 2);
+  Swap swap{1, 0, 0, 10, {}, {}};
+  for (int i = 0; i < 3; ++i)
+    swap.streams.push_back(std::make_unique<Counting>(2.f, nullptr, &incoming));
+  engine.swap(std::move(swap), 1);
+  for (int i = 0; i < 3; ++i) engine.touch_models();
+  CHECK(incoming == 3);
 }
 
 TEST_CASE("to change over to a warm network takes less than 100 us") {
