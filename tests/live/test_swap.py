@@ -1,19 +1,28 @@
 """`hft swap` on a session that runs, what it refuses, and that such a run verifies."""
 
+import re
 import shutil
+import sys
+import threading
 import time
+from functools import partial
 
 import msgspec
 import numpy as np
 import pytest
+from made_models import add_step_part
+from naive_reuse import linear_softmax
 
-from hft import run_folder
+from hft import _core, run_folder
 from hft.errors import ConfigError, DataError, ModelError
 from hft.inference.bundle import load_bundle, save_bundle
 from hft.journal import RecordKind
+from hft.live import session as session_module
 from hft.live.swap_request import swap
-from hft.live.swaps import Result, result_of
+from hft.live.swaps import Request, Result, request_of, result_of
 from hft.live.verify import verify_run
+from hft.plan import prepare
+from hft.sources import hash_word
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +160,87 @@ def test_a_session_goes_on_while_a_bundle_is_read(session, better_again):
     near = packets[(packets > asked - 500_000_000) & (packets < asked + 100_000_000)]
     print(f"longest time between packets around the swap: {np.diff(near).max() / 1e6:.1f} ms")
     assert len(near) > 100
+
+
+def test_a_file_that_asks_for_no_swap_leaves_the_session_alone(session, better_again):
+    process, folder = session()
+    (folder / "swaps").mkdir()
+    for name in ("0", "007", "99999999999", "\u0663"):  # the last is a digit to \\d
+        (folder / "swaps" / f"{name}.request.json").write_text("{}")
+    time.sleep(0.3)
+    assert swap(folder, better_again).state == "done"
+    end(process)
+    assert verify_run(folder).differences == 0
+
+
+def unfounded(*_):
+    rule = dict(mean=[0.0], scale=[1.0], clip=1.0, window_rows=1, classes=2, has_forecast=False)
+    rule |= dict(sensitivity=-1.0, epsilon=0.1, max_reuse=1, max_age_ns=1, shadow=0.1, budget=0.1)
+    return 1, 0, object(), 0, 0, 0, _core.ReuseRule(**rule, pause_ns=1)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (unfounded, "reuse.sensitivity is -1.0+, want more than 0"),
+        (lambda *_: sys.exit("a library gives up"), "SystemExit: a library gives up"),
+        (lambda *_: (1, 0, object(), 0, 0, 0, None), "AttributeError: .*has no attribute 'step'"),
+    ],
+    ids=["rule", "read", "given"],
+)
+def test_what_fails_as_it_is_taken_in_is_refused_and_trading_goes_on(
+    everything, better_again, tmp_path, monkeypatch, broken, said
+):
+    monkeypatch.setattr("hft.live.swaps.core_arguments", broken)
+    plan = prepare(everything, "synth", recipe={})
+    folder = run_folder.new_folder("live", "broken", tmp_path)
+    (folder / "swaps").mkdir()
+    shutil.copytree(better_again, folder / "swaps" / "1.bundle")
+    request = Request(model="alpha", hash=hash_word(load_bundle(better_again)))
+    request_of(folder, 1).write_bytes(msgspec.json.encode(request))
+    outcome = session_module.run_sim(plan, folder, 2_000_000_000)
+    assert outcome.run.status == "complete", outcome.run.error
+    result = msgspec.json.decode(result_of(folder, 1).read_bytes(), type=Result)
+    assert result.state == "refused"
+    assert re.fullmatch(said, result.error)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("backend", ["native", "onnx"])
+def test_reuse_goes_on_over_a_swap_and_all_of_it_verifies(
+    backend, tmp_path, strategies, same, busy
+):
+    if backend == "onnx":
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
+    add = add_step_part if backend == "onnx" else (lambda bundle: bundle)
+    add(linear_softmax(tmp_path / "linear.bundle", understated=50.0))
+    new = add(linear_softmax(tmp_path / "new.bundle", seed=2, understated=20.0))
+    shutil.copy(strategies / "reuser.py", tmp_path / "reuser.py")
+    settings = {
+        "models.model.backend": backend,
+        "models.model.reuse.epsilon": 0.3,
+        "models.model.reuse.shadow": 0.1,
+        **busy,
+    }
+    plan = prepare(tmp_path / "reuser.py", "synth", recipe={}, settings=settings)
+    folder = run_folder.new_folder("live", "reuser", tmp_path)
+    shutil.copytree(new.path, folder / "swaps" / "1.bundle")
+    request = Request(model="model", hash=hash_word(new))
+    asked = partial(request_of(folder, 1).write_bytes, msgspec.json.encode(request))
+    later = threading.Timer(1.5, asked)
+    later.start()
+    outcome = session_module.run_sim(plan, folder, 4_000_000_000)
+    later.join()
+    assert outcome.run.status == "complete", outcome.run.error
+    run_folder.write_outcome(folder, plan, outcome)
+    assert records_of(folder)["b"].tolist() == [0, 1, 1]
+    journal = run_folder.read_journal(folder)
+    signals = journal[journal["kind"] == RecordKind.SIGNAL]
+    for version in (0, 1):
+        again = signals["price"][(signals["lots"] >> 32) == version]
+        assert set(again.tolist()) == {0, 1}
+    same(folder)
 
 
 def test_a_schedule_is_for_replay(everything, better_again, trade):

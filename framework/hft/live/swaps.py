@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FOLDER = "swaps"
+REQUEST = re.compile(r"([1-9][0-9]{0,8})\.request\.json")
+"""Its number is the version of the answers that follow: from 1, within 31 bits."""
 LOOK_EVERY = 50
 """Calls of the watch, which come each ms."""
 SWITCH_S = 1e-4
@@ -105,9 +107,9 @@ class SwapWatch:
     def _look(self) -> None:
         try:
             names = os.listdir(self._folder / FOLDER)
-        except FileNotFoundError:
+        except OSError:  # not there yet, or not to be read: the session trades on
             return
-        asked = {int(m[1]) for n in names if (m := re.fullmatch(r"(\d+)\.request\.json", n))}
+        asked = {int(m[1]) for n in names if (m := REQUEST.fullmatch(n))}
         if new := asked - self._seen:
             self._begin(min(new))
 
@@ -128,10 +130,14 @@ class SwapWatch:
             return
         self._lend(on=False)
         self._loading = None
+        try:
+            swapped = not swap.error and self._live.swap(*swap.arguments)
+        except Exception as error:  # of a backend asked for its states
+            swap.error = in_words(error)
         if swap.error:
             self._answer(swap, "refused", swap.error)
             return
-        if not self._live.swap(*swap.arguments):
+        if not swapped:
             self._answer(swap, "ended", "the session was winding down")
             return
         for older in [s for s in self._under_way.values() if s.source == swap.source]:
@@ -181,10 +187,8 @@ class _Swap:
             request = msgspec.json.decode(raw, type=Request)
             self.arguments = self._arguments(plan, folder, request, opened)
             self.source = self.arguments[1]
-        except HftError as error:
-            self.error = str(error)
-        except Exception as error:  # a user's library may raise anything
-            self.error = f"{type(error).__name__}: {error}"
+        except BaseException as error:  # a user's library may raise anything
+            self.error = in_words(error)
 
     def _arguments(
         self, plan: Plan, folder: Path, request: Request, opened: ExitStack
@@ -199,6 +203,11 @@ class _Swap:
         assert source.bundle is not None
         require_alike(source.bundle, bundle)
         return core_arguments(self.number, index, bundle, source.config, opened)
+
+
+def in_words(error: BaseException) -> str:
+    """Why a bundle is refused; never empty."""
+    return str(error) if isinstance(error, HftError) else f"{type(error).__name__}: {error}"
 
 
 def add_journaled(verify: Any, plan: Plan, folder: Path, journal: Any, opened: ExitStack) -> None:
