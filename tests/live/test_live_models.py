@@ -1,5 +1,7 @@
 """Models in a live session: what it computes between inputs changes no answer."""
 
+import ctypes
+import resource
 from contextlib import ExitStack
 
 import numpy as np
@@ -50,6 +52,25 @@ def test_work_done_while_idle_changes_nothing(asking, trade, same, window_rows):
 def test_a_model_over_its_declared_budget_is_refused(asking, trade):
     with pytest.raises(ModelError, match=r"budget_ns is 1 .* a lesser tier"):
         trade(asking(budget_ns=1), 2)
+
+
+def test_weights_that_may_be_paged_out_are_told(asking, hft, tmp_path):
+    """Root has the right to lock what it likes: the session gives it up, with all its others."""
+
+    def without_the_right():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+        libc = ctypes.CDLL(None)
+        for capability in range(41):
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP: exec then grants none
+
+    session = hft(
+        *("live", "--venue", "sim", asking(), "--duration", "1s", "--out", tmp_path),
+        preexec_fn=without_the_right,
+    )
+    code, _, err = session.wait()
+    assert code == 0, err
+    assert "asked.bundle: its weights may be paged out: " in err
+    assert "ulimit -l" in err
 
 
 def test_a_backtest_with_a_swap_verifies(asking, tmp_path, same):
