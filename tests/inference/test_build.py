@@ -26,23 +26,34 @@ from hft.inference.card import to_toml
 ALL = ("onnx", "litert", "saved_model")
 
 
-@pytest.mark.parametrize("window_rows", [0, 6])
-def test_every_part_of_a_bundle_holds_its_gates(tmp_path, window_rows):
+STEPS = {
+    ("step.onnx", "onnx", "step", "fp32"),
+    ("step_fp16.onnx", "onnx", "step", "fp16"),
+    ("step.tflite", "litert", "step", "fp32"),
+    ("step_dynamic.tflite", "litert", "step", "dynamic"),
+    ("saved_model", "tensorflow", "step", "fp32"),
+}
+WINDOWS = {
+    ("window.onnx", "onnx", "window", "fp32"),
+    ("saved_model", "tensorflow", "window", "fp32"),
+    *(step for step in STEPS if step[1] == "onnx"),
+}
+
+
+@pytest.mark.parametrize(
+    ("window_rows", "formats", "wanted"),
+    [(0, ALL, STEPS), (6, ("onnx", "saved_model"), WINDOWS)],  # LiteRT has no windows
+    ids=["steps", "windows"],
+)
+def test_every_part_of_a_bundle_holds_its_gates(tmp_path, window_rows, formats, wanted):
     require(*LIBRARIES)
     tiny_bundle(tmp_path / "given.bundle", window_rows=window_rows)
-    rows, bundle = built(tmp_path / "given.bundle", tmp_path / "made.bundle", ALL)
+    rows, bundle = built(tmp_path / "given.bundle", tmp_path / "made.bundle", formats)
     told = notes_of(rows)
     timed = [line for line in told if ": latency" not in line]  # of a busy machine
     assert timed == []
     forms = {(p.file, p.backend, p.form, p.precision) for p in bundle.card.parts}
-    form = "window" if window_rows else "step"
-    assert forms == {
-        ("step.onnx", "onnx", "step", "fp32"),
-        ("step_fp16.onnx", "onnx", "step", "fp16"),
-        ("step.tflite", "litert", "step", "fp32"),
-        ("step_dynamic.tflite", "litert", "step", "dynamic"),
-        ("saved_model", "tensorflow", form, "fp32"),
-    } | ({("window.onnx", "onnx", "window", "fp32")} if window_rows else set())
+    assert forms == wanted
     for part in bundle.card.parts:
         assert part_sha256(bundle.path / part.file) == part.sha256
         names = {gate.name for gate in part.gates}

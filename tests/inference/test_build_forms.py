@@ -136,13 +136,13 @@ def test_parts_that_there_are():
 )
 def test_work_that_goes_wrong_says_how_in_a_line(work, words):
     with pytest.raises(ApartError) as failed:
-        call_apart(f"broken_workers:{work}", {}, limit_s=1.0 if work == "hang" else 30.0)
+        call_apart(f"workers:{work}", {}, limit_s=1.0 if work == "hang" else 30.0)
     assert words in str(failed.value)
     assert "\n" not in str(failed.value)
 
 
 def test_work_done_apart_comes_back():
-    assert call_apart("broken_workers:double", {"value": 21}, 30.0) == 42
+    assert call_apart("workers:double", {"value": 21}, 30.0) == 42
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_an_export_that_goes_wrong_is_a_result(tmp_path, work, words):
     part = Part("litert", "step")
     made = made_apart(
         part,
-        f"broken_workers:{work}",
+        f"workers:{work}",
         {"file": str(tmp_path / part.file)},
         tmp_path,
         limit_s=1.0 if work == "hang" else 30.0,

@@ -9,8 +9,10 @@ import pytest
 from building import LIBRARIES, built, require
 from tiny_models import K, card_of, layers_of, random_weights
 
+from hft.inference.build.apart import call_apart
 from hft.inference.build.command import notes_of
 from hft.inference.build.subject import of_bundle, read_model
+from hft.inference.build.work import read_network
 from hft.inference.card import to_toml
 
 MODELS = f"""
@@ -75,23 +77,34 @@ def test_a_windowed_keras_model_becomes_native(makers, tmp_path):
     assert (bundle.path / "model.keras").read_bytes() == model.read_bytes()
 
 
-def test_a_saved_model_is_taken_apart_by_its_answers(makers):
-    read = read_model(makers / "stack", 0, 120.0)
-    assert seen(read.layers) == STACK
-    assert (read.window_rows, read.sums_to_one) == (6, True)
-    assert read.difference < 1e-5
+@pytest.fixture(scope="module")
+def read(makers):
+    """What is told of a file, and its native layers."""
+    files = [str(makers / name) for name in ("stack", "stream.keras", "early.keras")]
+    work = {"files": files, "folder": str(makers)}
+    told = call_apart("workers:read_all", work, 120.0)
+    native = {name: read_network(makers / f"{name}.npz")[0] for name in ("stack", "stream.keras")}
+    return told, native
 
 
-def test_a_streaming_keras_model_stays_one(makers):
-    read = read_model(makers / "stream.keras", 0, 120.0)
-    assert [e.kind for e in read.layers] == ["lstm", "dense"]
-    assert read.window_rows == 0
+def test_a_saved_model_is_taken_apart_by_its_answers(read):
+    told, native = read
+    assert seen(native["stack"]) == STACK
+    found = told["stack"]
+    assert (found["window_rows"], found["sums_to_one"], found["why_not"]) == (6, True, "")
+    assert found["difference"] < 1e-5
 
 
-def test_a_layer_of_another_rule_is_named(makers):
-    read = read_model(makers / "early.keras", 0, 120.0)
-    assert read.layers == ()
-    assert "(GRU) has reset_after False; native is True" in read.why_not
+def test_a_streaming_keras_model_stays_one(read):
+    told, native = read
+    assert [e.kind for e in native["stream.keras"]] == ["lstm", "dense"]
+    assert told["stream.keras"]["window_rows"] == 0
+
+
+def test_a_layer_of_another_rule_is_named(makers, read):
+    why = read[0]["early.keras"]["why_not"]
+    assert "(GRU) has reset_after False; native is True" in why
+    assert not (makers / "early.keras.npz").exists()
 
 
 def test_a_model_without_native_layers_runs_by_parts(makers, tmp_path):

@@ -1,13 +1,23 @@
-"""Work for other processes that goes wrong in the ways converters do."""
+"""Work for other processes: that goes wrong in the ways converters do, and several at once."""
 
 import os
 import signal
 import time
 from pathlib import Path
 
+from hft.inference.build.originals import read_original
+
 
 def double(value):
     return 2 * value
+
+
+def read_all(files, folder):
+    """`read_original` of several files, for one start of TensorFlow."""
+    return {
+        Path(file).name: read_original(file, str(Path(folder) / f"{Path(file).name}.npz"), 0)
+        for file in files
+    }
 
 
 def hang(**given):
