@@ -395,7 +395,8 @@ def explain(error: msgspec.ValidationError, tables: dict[str, Any], root: type[A
         return f"no key {where + '.' if where else ''}{unknown[1]}; {hint}"
     expected = text[0].lower() + text[1:].replace("`", "")
     if text.startswith("Invalid enum value"):
-        expected = f"expected one of {', '.join(get_args(_type_at(root, path)))}"
+        words = (word or '""' for word in get_args(_type_at(root, path)))
+        expected = f"expected one of {', '.join(words)}"
     if "..." in path:  # msgspec does not say which item it was
         return f"{where}: {expected}"
     value: Any = tables

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from bench_bundles import tiny, with_onnx
@@ -22,6 +24,7 @@ from hft.inference.bench.measure import (
     at_rate,
     backends_of,
     made_up_rows,
+    not_installed,
     opened_bundle,
     steps_of,
     subjects,
@@ -33,6 +36,7 @@ from hft.inference.bench.rate import Served, poisson, queued
 from hft.inference.bench.ratio import in_turns, latency_ratios
 from hft.inference.bench.release import Limits, check_release
 from hft.inference.bench.timing import Blocks, clock_ns, pinned, quantiles, timed
+from hft.inference.card import PartEntry
 
 ROOT = Path(__file__).parents[2]
 LAX = Limits(slower=10.0)
@@ -171,6 +175,18 @@ def test_what_a_bundle_has_not_is_refused(folder: Path) -> None:
     (subject,) = subjects(bundle, ("onnx",), "FULL", (), 1)
     with pytest.raises(ModelError, match="no part of FULL"):
         subject.opened()
+
+
+def test_libraries_that_are_not_here_are_left_out_and_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = opened_bundle(folder)
+    onnx = PartEntry(file="step.onnx", backend="onnx", form="step", sha256="0" * 64)
+    bundle = replace(bundle, card=msgspec.structs.replace(bundle.card, parts=(onnx,)))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert not_installed(bundle, "FULL") == ["onnx"]
+    assert [s.backend for s in subjects(bundle, (), "FULL", (), 1)] == ["native"]
+    assert [s.backend for s in subjects(bundle, ("onnx",), "FULL", (), 1)] == ["onnx"]
 
 
 def test_at_a_rate_waits_follow_from_services(folder: Path) -> None:

@@ -91,6 +91,8 @@ def test_a_windowed_model_sees_exactly_its_window(tmp_path):
     [
         ({"models.alpha.tier": "FULL"}, ConfigError, r"models\.alpha: no such .* there are model"),
         ({"models.model.tier": "LIGHT"}, ModelError, "no tier LIGHT, there are FULL, MICRO"),
+        ({"models.model.tier": "HEAVY"}, ConfigError, "tier: expected one of FULL, LIGHT, MICRO"),
+        ({"models.model.precision": "bf16"}, ConfigError, 'one of "", fp32, fp16, int8, dynamic'),
         ({"models.model.precision": "fp16"}, ModelError, "the native backend has no fp16"),
         ({"models.model.bundle": "nowhere"}, ModelError, r"nowhere/model\.toml: no such file"),
         ({"models.model.url": "http://x"}, ConfigError, "url .* backend native takes none"),

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +13,7 @@ from hft.errors import ConfigError
 from hft.inference.bundle import ARRAYS, Weights
 from hft.inference.card import LayerEntry
 from hft.inference.model_spec import ModelSpec, Transformer
+from hft.inference.quiet import quietly
 
 Arrays = list[npt.NDArray[np.float32]]
 """A model's weights as `model.get_weights()` orders them."""
@@ -38,7 +35,7 @@ def keras_seeded(seed: int) -> Any:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    with _quiet():
+    with quietly():
         import keras
         import tensorflow as tf
 
@@ -46,27 +43,6 @@ def keras_seeded(seed: int) -> Any:
     keras.utils.set_random_seed(seed)
     tf.config.experimental.enable_op_determinism()
     return keras
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps back what libraries write to stderr, unless they fail.
-
-    TensorFlow's first lines come before any setting of its log is read.
-    """
-    sys.stderr.flush()
-    was = os.dup(2)
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(was, kept.read())
-            raise
-        finally:
-            os.dup2(was, 2)
-            os.close(was)
 
 
 def whole_model(keras: Any, spec: ModelSpec, inputs: int, outputs: int, window_rows: int) -> Any:

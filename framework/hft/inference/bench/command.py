@@ -20,6 +20,7 @@ from hft.inference.bench.measure import (
     Subject,
     at_rate,
     made_up_rows,
+    not_installed,
     opened_bundle,
     steps_of,
     subjects,
@@ -68,12 +69,19 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
     """
     from hft.inference.bench.view import rate_table, show, steps_table
 
-    chosen = subjects(
-        opened_bundle(path), wanted.backends, wanted.tier, wanted.precisions, wanted.threads
-    )
+    bundle = opened_bundle(path)
+    chosen = subjects(bundle, wanted.backends, wanted.tier, wanted.precisions, wanted.threads)
     if wanted.out is not None:
         _require_one(chosen, wanted)
     _say_where(wanted.threads, console)
+    absent = [] if wanted.backends else not_installed(bundle, wanted.tier)
+    if absent:
+        console.print(
+            f"Not installed, left out: {', '.join(absent)}. pip install 'hft-framework[inference]'",
+            style="dim",
+            markup=False,
+            highlight=False,
+        )
     lines = []
     for subject in chosen:
         for line in steps_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 Where = Literal["warm", "L2 cold", "L3 cold", "neighbour"]
 ROWS = 4096
 BACKENDS = ("native", "onnx", "litert", "tensorflow")
+_LIBRARIES = {"onnx": "onnxruntime", "litert": "ai_edge_litert", "tensorflow": "tensorflow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,15 @@ def backends_of(bundle: Bundle, tier: TierName) -> list[str]:
     return native + [name for name in BACKENDS if name in there]
 
 
+def not_installed(bundle: Bundle, tier: TierName) -> list[str]:
+    """Backends that could run a tier if their library were here."""
+    return [
+        name
+        for name in backends_of(bundle, tier)
+        if name in _LIBRARIES and importlib.util.find_spec(_LIBRARIES[name]) is None
+    ]
+
+
 def subjects(
     bundle: Bundle,
     backends: Sequence[str],
@@ -134,7 +145,10 @@ def subjects(
     for name in backends:
         if name not in BACKENDS:
             raise ConfigError(f"no backend {name!r}; there are {', '.join(BACKENDS)}")
-    names = list(backends) or backends_of(bundle, tier)
+    names = list(backends)
+    if not names:
+        there, absent = backends_of(bundle, tier), not_installed(bundle, tier)
+        names = [name for name in there if name not in absent] or there
     if not names:
         raise ModelError(f"{bundle.path}: {tier} has no form to run; `hft build` makes them")
     return [

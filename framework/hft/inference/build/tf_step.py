@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hft.inference.build.memories import inputs_of, memories
 from hft.inference.bundle import Weights
 from hft.inference.card import LayerEntry
+from hft.inference.quiet import quietly
 
 
 def tensorflow() -> Any:
@@ -24,7 +25,8 @@ def tensorflow() -> Any:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    import tensorflow as tf
+    with quietly():
+        import tensorflow as tf
 
     logging.getLogger("tensorflow").setLevel(logging.WARNING)  # "Assets written to: …"
     return tf
