@@ -133,7 +133,7 @@ class Building:
         if isinstance(found, str):
             raise ConfigError(
                 f"the replay that P&L is compared on does not run: {found}; give what it needs "
-                "with --set or --recipe, or leave P&L out with --pnl 0"
+                "with --set or --recipe, or leave P&L out with --pnl 0s"
             )
 
     def _shrink(self) -> None:

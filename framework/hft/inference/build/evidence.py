@@ -186,7 +186,7 @@ def _replay(
     if not asked.strategy:
         return None, "no --strategy"
     if not asked.pnl_ns:
-        return None, "--pnl 0"
+        return None, "--pnl 0s"
     if model == "features":
         return None, "the strategy has features, but no model"
     settings = settings | {"engine.bracket": False, "engine.shortfall": False}
