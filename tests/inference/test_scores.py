@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from hft.inference import scores
+from hft.inference.metrics import doubts
 
 
 def test_auc_is_the_share_of_ordered_pairs():
@@ -38,3 +39,17 @@ def test_slope_undoes_a_factor():
     assert scores.slope(2 * forecast, forecast, weight) == pytest.approx(0.5)
     assert scores.correlation(forecast, -forecast) == pytest.approx(-1.0)
     assert scores.correlation(forecast, np.ones(1_000)) == 0.0
+
+
+def test_a_model_that_is_no_better_than_what_it_has_to_beat_is_told():
+    good = {
+        "log_loss": 1.0,
+        "log_loss_of_shares": 1.05,
+        "alpha_correlation": 0.2,
+        "linear_correlation": 0.15,
+    }
+    assert doubts(good) == []
+    (line,) = doubts({**good, "log_loss": 1.12})
+    assert line == "no better than the shares of the classes alone: log_loss 1.12 against 1.05"
+    assert "a linear model" in doubts({**good, "alpha_correlation": -0.05})[0]
+    assert doubts({"log_loss": 1.0, "log_loss_of_shares": 1.05, "linear_correlation": 0.1}) == []

@@ -53,6 +53,19 @@ def measure(task: Task, p: Floats, readout: Readout) -> dict[str, float]:
     return {name: round(value, 6) for name, value in found.items()}
 
 
+def doubts(metrics: dict[str, float]) -> list[str]:
+    """What speaks against trading on such a model, a line each."""
+    pairs = (
+        ("log_loss", "log_loss_of_shares", -1, "the shares of the classes alone"),
+        ("alpha_correlation", "linear_correlation", 1, "a linear model on the same columns"),
+    )
+    return [
+        f"no better than {than}: {ours} {metrics[ours]:.4g} against {metrics[theirs]:.4g}"
+        for ours, theirs, sign, than in pairs
+        if ours in metrics and theirs in metrics and sign * (metrics[ours] - metrics[theirs]) <= 0
+    ]
+
+
 def _shares(task: Task) -> Floats:
     """Training's class shares, said of every test row."""
     cut = task.parts.train

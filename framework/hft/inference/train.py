@@ -28,7 +28,7 @@ from hft.inference.fitted import Fitted
 from hft.inference.keras_files import SOURCE, save_keras
 from hft.inference.keras_fit import Tell, checked_spec, fit
 from hft.inference.latency_table import LatencyTable
-from hft.inference.metrics import measure
+from hft.inference.metrics import doubts, measure
 from hft.inference.scores import temperature
 from hft.inference.task import Report, Task, TrainConfig, prepare, warm_up_rows
 from hft.inference.training_notes import NOTES, notes
@@ -104,6 +104,8 @@ def train(
         metrics["expected_ns"] = round(table.of_layers(fitted.layers[:-1]), 1)
     for name, value in metrics.items():
         report(f"{name:26} {value:.4g}")
+    for doubt in doubts(metrics):
+        report(doubt)
     card = _card(task, features, config, fitted, readout, metrics, folder.stem, data)
     with replacing_folder(folder) as draft:
         _write(draft, card, fitted, config.seed)
