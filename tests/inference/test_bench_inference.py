@@ -57,6 +57,8 @@ def test_aims_follow_from_the_lines(found: dict[str, Any]) -> None:
     assert of_day["found"] == pytest.approx(ratio)
     assert of_day["met"] == (ratio >= 15)
     assert aims["a day in batches bit-equal to one by one"]["met"]
+    for shape in {x["shape"] for x in found["lines"] if x["who"] == "native int8"}:
+        assert f"{shape}: onnx fp32 step, run over native int8 step, p99" in aims
 
 
 def test_floors_are_larger_than_nothing_and_ordered(found: dict[str, Any]) -> None:
