@@ -98,7 +98,7 @@ struct Bench {
     return s;
   }
   void swap(std::uint32_t number, std::unique_ptr<ModelStream> next, std::int64_t warm_up_rows) {
-    Swap s{number, 0, 0x5a, warm_up_rows, {}};
+    Swap s{number, 0, 0x5a, warm_up_rows, {}, {}};
     s.streams.push_back(std::move(next));
     engine.swap(std::move(s), now);
   }
@@ -211,6 +211,7 @@ TEST_CASE("models of many instruments are touched by turns, for they share their
   for (const char* symbol : {"Y", "Z"}) {
     listed.push_back(listed[0]);
     listed.back().symbol = symbol;
+    listed.back().id = static_cast<InstrumentId>(listed.size() - 1);
   }
   Engine engine(listed, {}, port);
   int touches[3] = {}, incoming = 0;
