@@ -226,7 +226,13 @@ def _native_timer(subject: Subject) -> Any:
 
 
 def step_timing(
-    backend: Backend, rows: Floats, *, seconds: float, walked_bytes: int = 0, most: int = 20_000
+    backend: Backend,
+    rows: Floats,
+    *,
+    seconds: float,
+    walked_bytes: int = 0,
+    most: int = 20_000,
+    least: int = 50,
 ) -> Timing:
     """Times `backend.step` from Python, as the engine calls it.
 
@@ -236,10 +242,11 @@ def step_timing(
         seconds: ends after so long.
         walked_bytes: other work before each step, not timed.
         most: ends after so many steps.
+        least: but not before so many.
     """
     step = _stepper(backend, rows)
     before = Evictor(walked_bytes) if walked_bytes else None
-    return timed(step, seconds=seconds, most=most, before=before)
+    return timed(step, seconds=seconds, most=most, least=least, before=before)
 
 
 def _stepper(backend: Backend, rows: Floats) -> Any:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from hft.errors import ConfigError, DataError
+from hft.inference.bench.measure import made_up_rows
 from hft.inference.build.evidence import Evidence, gate_rows
 from hft.inference.build.exports import FORMATS
 from hft.inference.build.forms import Forms, Row, of_tier
@@ -115,8 +115,7 @@ class Building:
         warm = max(card.warm_up_rows, card.window_rows - 1, 0)
         if task is None:
             self.report("no data given: forms are compared on made-up rows, P&L is not measured")
-            z = np.random.default_rng(1).standard_normal((warm + MADE_UP, len(card.scaler.mean)))
-            x = np.array(card.scaler.mean) + np.array(card.scaler.scale) * z
+            x = made_up_rows(card.scaler, warm + MADE_UP)
         else:
             x = task.rows.x[gate_rows(task.rows, task.parts, warm, self.options.gate_rows)]
         replay = self.evidence.replay if self.evidence else None

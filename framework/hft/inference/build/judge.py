@@ -110,8 +110,7 @@ class Judge:
         outputs = np.load(out)[:, : parent.outputs.shape[1]].astype(np.float64)
         found = gates.output_gates(parent.outputs[self.warm :], outputs[self.warm :], readout)
         if parent.timed is not None:
-            ratios = np.array(told["ratios"])
-            found.append(gates.latency_gate(ratios, told["ours_ns"], told["parent_ns"]))
+            found.append(gates.latency_gate(told["ratio"], told["ours_ns"], told["parent_ns"]))
         if self.budget_ns:
             found.append(gates.budget_gate(told["p99_ns"], self.budget_ns))
         if parent.replayed is not None and self.replay is not None:

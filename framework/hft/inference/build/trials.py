@@ -6,7 +6,7 @@ will run: a backend picks parts by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,7 @@ from hft.inference.bundle import CARD, Bundle, load_bundle, placeholders, read_c
 if TYPE_CHECKING:
     from hft.inference.backends import Backend
 
-ROUNDS = 15
-BLOCK_NS = 2_000_000
+RUN_S = 2e-3
 """How long a short run is: long beside the clock, short beside what else the machine does."""
 LEAST_STEPS = 5
 
@@ -50,13 +49,13 @@ def try_steps(folder: str, parent: str, rows: str, out: str) -> dict[str, Any]:
         out: .npy to write: outputs, (n, m).
 
     Returns:
-        ratios (ours over the parent's, a round each), ours_ns, parent_ns (medians of a step), and
-        p99_ns of ours.
+        ratio (ours over the parent's, the median over rounds), ours_ns, parent_ns (medians of a
+        step), and p99_ns of ours.
     """
     x = np.ascontiguousarray(np.load(rows), np.float64)
     backends = [opened(without_code(place)) for place in (folder, parent) if place]
     np.save(out, _answers(backends[0], x))
-    told = _timed([_stepper(backend, list(x)) for backend in backends])
+    told = _timed(backends, x)
     for backend in backends:
         backend.close()
     return told
@@ -70,43 +69,24 @@ def _answers(backend: Backend, x: npt.NDArray[np.float64]) -> npt.NDArray[np.flo
     return found
 
 
-def _timed(steppers: list[Callable[[int], int]]) -> dict[str, Any]:
-    for step in steppers:
-        _block(step, LEAST_STEPS)
-    count = [max(LEAST_STEPS, int(BLOCK_NS / np.median(_block(step, 20)))) for step in steppers]
-    blocks: list[list[npt.NDArray[np.int64]]] = [[] for _ in steppers]
-    order = list(range(len(steppers)))
-    for _ in range(ROUNDS):
-        for which in order:
-            blocks[which].append(_block(steppers[which], count[which]))
-        order.reverse()  # who goes first changes, so that neither always finds the other's cache
-    medians = [[float(np.median(block)) for block in of] for of in blocks]
-    ours, theirs = medians[0], medians[-1]
+def _timed(backends: list[Backend], x: npt.NDArray[np.float64]) -> dict[str, Any]:
+    from hft.inference.bench.ratio import in_turns, latency_ratios
+
+    ours, parent = (partial(_short_run, backend, x) for backend in (backends[0], backends[-1]))
+    of_ours, of_parent = in_turns(ours, parent, seconds=0.0)
+    median = latency_ratios(of_ours, of_parent)["p50"]
     return {
-        "ratios": [a / b for a, b in zip(ours, theirs, strict=True)],
-        "ours_ns": float(np.median(ours)),
-        "parent_ns": float(np.median(theirs)),
-        "p99_ns": float(np.quantile(np.concatenate(blocks[0]), 0.99)),
+        "ratio": median.value,
+        "ours_ns": median.new_ns,
+        "parent_ns": median.old_ns,
+        "p99_ns": float(np.quantile(np.concatenate(of_ours), 0.99)),
     }
 
 
-def _stepper(backend: Backend, rows: list[npt.NDArray[np.float64]]) -> Callable[[int], int]:
-    from time import perf_counter_ns
+def _short_run(backend: Backend, x: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    from hft.inference.bench.measure import step_timing
 
-    state, out = backend.state(), np.zeros(len(backend.outputs), np.float32)
-    step, n = backend.step, len(rows)
-
-    def one(i: int) -> int:
-        row = rows[i % n]
-        start = perf_counter_ns()
-        step(state, row, out)
-        return perf_counter_ns() - start
-
-    return one
-
-
-def _block(step: Callable[[int], int], count: int) -> npt.NDArray[np.int64]:
-    return np.array([step(i) for i in range(count)], np.int64)
+    return step_timing(backend, x, seconds=RUN_S, least=LEAST_STEPS).ns
 
 
 def replay(
