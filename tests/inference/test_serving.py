@@ -20,7 +20,9 @@ from backend_cases import (
     rest_server,
     stack_of,
 )
+from click.testing import CliRunner
 
+from hft.cli.main import cli
 from hft.errors import ConfigError, ModelError, VenueDisconnected, VenueTimeout
 from hft.inference.backends import open_backend
 from hft.inference.backends.rest import RestClient
@@ -247,6 +249,24 @@ def test_failed_requests_are_counted(bundles, url):
     assert load.failed.total() == 10
     assert load.arrival_ns.size == 0
     assert "10 x " in "\n".join(load.lines())
+
+
+def test_the_command_tells_queueing_from_service(bundles, url):
+    bundle = str(bundles["dense"].path)
+    line = ["bench", "inference", bundle, "--backend", "serving", "--url", url + "dense"]
+    done = CliRunner().invoke(cli, [*line, "--rate", "40", "--seconds", "0.5"])
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "Poisson arrivals of 40 rows/s" in done.output
+    assert "4 connections, " in done.output
+    assert "queue " in done.output
+    assert "service " in done.output
+    for more, words in (
+        ([], "under load: give --rate"),
+        (["--rate", "40", "--cold"], "cold: not of a server"),
+        (["--rate", "40", "--backend", "native"], "a server is measured by itself"),
+    ):
+        done = CliRunner().invoke(cli, [*line, *more])
+        assert words in str(done.exception)
 
 
 def test_a_load_that_cannot_be_is_refused(bundles, url):

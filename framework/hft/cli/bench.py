@@ -55,7 +55,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     default="",
     metavar="NAME,...",
     callback=_words,
-    help="native, onnx, litert, tensorflow [default: all that can run it].",
+    help="native, onnx, litert, tensorflow [default: all that can run it]; serving, with --url.",
 )
 @click.option(
     "--precision",
@@ -73,6 +73,16 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option(
     "--arrivals", "dataset", type=PATH, metavar="DATASET", help="Arrivals as in its test part."
+)
+@click.option(
+    "--url", default="", help="Of backend serving: http://HOST:8501/v1/models/NAME; wants --rate."
+)
+@click.option(
+    "--connections",
+    type=click.IntRange(1, 256),
+    default=4,
+    show_default=True,
+    help="Of backend serving: requests under way at once, at most.",
 )
 @click.option(
     "--batch", is_flag=True, help="Batches of streams: alpha + beta k, and when they win."

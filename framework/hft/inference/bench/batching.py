@@ -4,7 +4,7 @@ A row waits until `max_batch` streams have one, or until it has waited for the d
 comes first; a server that is still at work takes what is there when it is done. A batch has at most
 one row of a stream, since the second needs the memory that the first leaves; rows of a stream keep
 their order, and none is dropped. A deadline of 0 never waits for company: what came while the
-server was at work is served together. A replay charges either: `latency.server.hold` is the deadline.
+server was at work is served together. A replay charges either: `latency.server.hold` is it.
 
 Where the server is free and every stream has at most one row under way, a row's wait is at most the
 deadline and one service. Beyond capacity no rule helps.

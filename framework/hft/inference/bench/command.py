@@ -58,6 +58,10 @@ class Wanted:
     deadline_ns: int = 0
     seconds: float = 1.0
     out: Path | None = None
+    url: str = ""
+    """Of backend `serving`."""
+    connections: int = 4
+    """Likewise."""
 
 
 def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
@@ -69,6 +73,9 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
     """
     from hft.inference.bench.view import rate_table, show, steps_table
 
+    if wanted.url or "serving" in wanted.backends:
+        _bench_server(path, wanted, console)
+        return
     bundle = opened_bundle(path)
     chosen = subjects(bundle, wanted.backends, wanted.tier, wanted.precisions, wanted.threads)
     if wanted.out is not None:
@@ -100,6 +107,30 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
         bench_batches(
             chosen, seconds=wanted.seconds, deadline_ns=wanted.deadline_ns, console=console
         )
+
+
+def _bench_server(path: Path, wanted: Wanted, console: Console) -> None:
+    """A load on a server; what is measured of a library in this process makes no sense there."""
+    from hft.inference.backends.serving import ServingBackend
+    from hft.inference.serving_load import load_test
+
+    if wanted.backends != ("serving",) or not wanted.url:
+        raise ConfigError("a server is measured by itself: give --backend serving and --url")
+    if wanted.rate is None and wanted.dataset is None:
+        raise ConfigError("a server is measured under load: give --rate or --arrivals")
+    ours = ("precisions", "cold", "neighbour", "batch", "out")
+    given = [name for name in ours if getattr(wanted, name)]
+    if given or wanted.threads != 1:
+        raise ConfigError(
+            f"{', '.join(given) or 'threads'}: not of a server, which may be another machine: leave out"
+        )
+    arrival, told = _arrivals(wanted)
+    with ServingBackend(
+        opened_bundle(path), wanted.tier, wanted.url, timeout_s=10.0, ready_s=30.0
+    ) as backend:
+        backend.warm_up(50)
+        load = load_test(backend, arrival, seconds=wanted.seconds, connections=wanted.connections)
+    console.print("\n".join([told, *load.lines()]), markup=False, highlight=False)
 
 
 def _require_one(chosen: list[Subject], wanted: Wanted) -> None:
