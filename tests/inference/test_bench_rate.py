@@ -104,10 +104,9 @@ def test_a_rate_that_is_none_is_refused(rate: float) -> None:
 
 @st.composite
 def feeds(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int, int, Curve]:
-    n = draw(st.integers(1, 80))
-    gaps = draw(st.lists(st.integers(0, 300), min_size=n, max_size=n))
     streams = draw(st.integers(1, 6))
-    of = draw(st.lists(st.integers(0, streams - 1), min_size=n, max_size=n))
+    row = st.tuples(st.integers(0, 300), st.integers(0, streams - 1))  # after the last; of which
+    gaps, of = zip(*draw(st.lists(row, min_size=1, max_size=80)), strict=True)
     most, deadline = draw(st.integers(1, 8)), draw(st.integers(0, 500))
     curve = line(draw(st.integers(0, 200)), draw(st.integers(1, 50)))
     return np.cumsum(gaps), np.array(of), most, deadline, curve

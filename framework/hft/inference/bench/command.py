@@ -122,7 +122,7 @@ def _bench_server(path: Path, wanted: Wanted, console: Console) -> None:
     given = [name for name in ours if getattr(wanted, name)]
     if given or wanted.threads != 1:
         raise ConfigError(
-            f"{', '.join(given) or 'threads'}: not of a server, which may be another machine: leave out"
+            f"{', '.join(given) or 'threads'}: not of a server, maybe on another machine; leave out"
         )
     arrival, told = _arrivals(wanted)
     with ServingBackend(
