@@ -66,6 +66,7 @@ class LiveDriver {
   void trade(Ts until);
   bool step();
   bool take_due();
+  void fire_due(Ts now);
   bool take_answer();
   void answer(Update u);
   bool take_packet();

@@ -204,3 +204,15 @@ def test_the_command_shows_the_columns(tmp_path):
     assert done.exit_code == 1
     first_row = next(line for line in done.output.splitlines() if "leak" in line)
     assert float(first_row.split("│")[2]) >= 1
+
+
+def test_a_clock_of_a_live_session_has_no_skew_though_a_timer_is_due_with_it(tmp_path):
+    text = STRATEGY.replace("TRIGGER", 'Every("20ms")').replace("COLUMN", "")
+    (tmp_path / "maker.py").write_text(text.replace("1s", "10ms"))
+    recipe = {"data": {"path": "synth", "synth": {"symbols": ["A"]}}}
+    plan = prepare(tmp_path / "maker.py", recipe=recipe)
+    folder = run_folder.new_folder("live", "maker", tmp_path)
+    run_folder.write_outcome(folder, plan, session.run_sim(plan, folder, 3_000_000_000))
+    (source,) = check_skew(folder).sources
+    assert source.rows > 30
+    assert source.differ == 0
