@@ -40,7 +40,7 @@ def lanes_of(rows: Rows, cut: slice, lanes: int, reach: int) -> Lanes:
     if per_lane < 2 * reach:
         raise ConfigError(
             f"{count} training rows are too few for {lanes} lanes of two spans of {reach} rows: "
-            "want more data, fewer lanes or shorter spans"
+            "want more data, fewer lanes (--lanes) or shorter spans (--reach)"
         )
     first = cut.stop - per_lane * lanes
     found = [_spans(rows, first + n * per_lane, per_lane, reach) for n in range(lanes)]

@@ -162,7 +162,8 @@ def divergence(p: Floats, q: Floats) -> float:
     """Mean Kullback-Leibler divergence of q from p by row [nats]."""
     tiny = 1e-12
     ratio = np.log(np.maximum(p, tiny)) - np.log(np.maximum(q, tiny))
-    return float((p * ratio).sum(axis=1).mean())
+    # Rows that are not whole to the last digit would give -1e-10 for equal ones.
+    return max(0.0, float((p * ratio).sum(axis=1).mean()))
 
 
 def activation_ranges(
