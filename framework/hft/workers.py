@@ -278,6 +278,7 @@ def serve(level: int, as_json: bool) -> None:  # noqa: FBT001 - called from text
     log_to_stderr(level, as_json=as_json)
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a strategy prints must not get between the messages
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)  # and is told line by line
     sys.stdin = io.StringIO()
     link, tasks = Link(out), queue.Queue[Any]()
 

@@ -120,11 +120,6 @@ def test_a_sweep_gives_bundles_and_both_fronts(dataset, strategy, tmp_path):
         (("--sweep", "0,much", "-o", "x"), ConfigError, "want numbers from 0"),
         (("--model", "lstm:8", "--model", "lstm:4", "-o", "x.bundle"), ConfigError, "want --sweep"),
         (("--dataset", "nowhere", "-o", "x.bundle"), DataError, "nowhere has no dataset.json"),
-        (
-            ("--dataset", "d", "--labels", "1s", "-o", "x.bundle"),
-            ConfigError,
-            "leave out --labels",
-        ),
         (("--latency-table", "no.json", "-o", "x.bundle"), ConfigError, "no such latency table"),
         (
             ("--measure-latency", "t.json", "--model", "transformer:d=8"),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
@@ -147,13 +146,6 @@ def train(
 
     if dataset is not None and strategy is None and store is not None:
         raise ConfigError("--dataset has its own rows: leave out --store")
-    context = click.get_current_context()
-    for name in ("labels", "latency"):
-        if (
-            dataset is not None
-            and context.get_parameter_source(name) == ParameterSource.COMMANDLINE
-        ):
-            raise ConfigError(f"--dataset has its own labels: leave out --{name}")
     chosen = {"data.symbols": (symbol,) if symbol else (), "data.start": start, "data.end": end}
     data = command.DataOptions(
         strategy=strategy,
