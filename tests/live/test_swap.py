@@ -231,9 +231,9 @@ def test_reuse_goes_on_over_a_swap_and_all_of_it_verifies(
     shutil.copytree(new.path, folder / "swaps" / "1.bundle")
     request = Request(model="model", hash=hash_word(new))
     asked = partial(request_of(folder, 1).write_bytes, msgspec.json.encode(request))
-    later = threading.Timer(1.5, asked)
+    later = threading.Timer(2.0, asked)
     later.start()
-    outcome = session_module.run_sim(plan, folder, 4_000_000_000)
+    outcome = session_module.run_sim(plan, folder, 8_000_000_000)
     later.join()
     assert outcome.run.status == "complete", outcome.run.error
     run_folder.write_outcome(folder, plan, outcome)

@@ -1,0 +1,163 @@
+/// The engine's models: what answers a features row, and which bundle does.
+///
+/// A row goes to `infer`; what the model says becomes a request, which the driver publishes when
+/// its time has passed or drops (`on_drop`). Another bundle runs beside the old one
+/// from `swap` on and takes over before a packet's inference (`take_over`).
+#include "clock.hpp"
+#include "engine.hpp"
+#include "stage_timer.hpp"
+
+namespace hft {
+
+namespace {
+
+constexpr std::size_t kShelf = 4096;  // placebo: outputs to draw from
+
+}  // namespace
+
+void Engine::reuse(std::uint32_t model, const ReuseRule& rule) {
+  for (Market& m : markets_)
+    for (Source& s : m.sources)
+      if (s.model == model && s.network)
+        s.reuse = std::make_unique<SimilarityCache>(rule, config_.seed, model, m.inst.id);
+}
+
+/// The model's state moves over every row; only what it says may be dropped on the way (by the
+/// server).
+void Engine::infer(Market& m, Source& s, Ts now) {
+  if (s.reuse && give_again(m, s, now)) return;
+  Signal signal;
+  signal.outputs.resize(s.network->outputs());
+  {
+    const StageTimer timer(profile, stages.inference);
+    if (clock != nullptr) signal.ts_start = clock->now();
+    s.network->step(s.features->row().data(), signal.outputs.data());
+  }
+  if (clock != nullptr) signal.ts_end = clock->now();
+  ++counters.inferences;
+  if (rests) stepped_.push_back(s.network.get());
+  if (s.incoming) [[unlikely]]
+    run_beside(s);
+  if (++s.rows <= s.warm_up_rows) return;
+  if (s.reuse) s.reuse->ask(signal);
+  if (config_.placebo) {  // what it said of some other row of this stream
+    if (s.shelf.size() < kShelf) {
+      s.shelf.push_back(signal.outputs);
+    } else {
+      s.shelf[static_cast<std::size_t>(s.rows) % kShelf] = signal.outputs;
+    }
+    const auto pick =
+        draw_bits(config_.seed, 0x9c0b, m.inst.id, static_cast<std::uint64_t>(s.rows));
+    signal.outputs = s.shelf[pick % s.shelf.size()];
+  }
+  request(m, s, std::move(signal), now);
+}
+
+/// The one that has not taken over sees every row.
+void Engine::run_beside(Source& s) {
+  unheard_.resize(s.incoming->network->outputs());
+  s.incoming->network->step(s.features->row().data(), unheard_.data());
+  ++s.incoming->rows;
+  if (rests) stepped_.push_back(s.incoming->network.get());
+}
+
+/// Nothing is computed: the answer of a row that is near enough stands for this one's.
+bool Engine::give_again(Market& m, Source& s, Ts now) {
+  const Lots heavier = m.book.bid_lots() - m.book.ask_lots();
+  if (!s.reuse->answers(s.features->row(), (heavier > 0) - (heavier < 0), now, m.book.ts_event))
+    return false;
+  Signal signal;
+  signal.reused = true;
+  signal.outputs = s.reuse->outputs();
+  signal.ts_start = signal.ts_end = clock != nullptr ? clock->now() : now;
+  s.network->skip(s.features->row().data());
+  if (rests) stepped_.push_back(s.network.get());
+  if (s.incoming) [[unlikely]]
+    run_beside(s);
+  ++s.rows;
+  request(m, s, std::move(signal), now);
+  return true;
+}
+
+void Engine::request(Market& m, const Source& s, Signal signal, Ts now) {
+  signal.instrument = m.inst.id;
+  signal.model = s.model;
+  signal.version = s.version;
+  signal.ts_features = now;
+  signal.ts_event = m.book.ts_event;
+  signal.ts_recv = m.book.ts_recv;
+  signal.cause_row = m.row;
+  requests.push_back(std::move(signal));
+}
+
+void Engine::swap(Swap swap, Ts now) {
+  enter(now);
+  record(RecordKind::SWAP, now, 0, swap.number, 0, swap.model, swap.hash);
+  for (Market& m : markets_)
+    for (Source& s : m.sources) {
+      if (s.model != swap.model || !s.network) continue;
+      if (s.incoming) retire(std::move(s.incoming->network));
+      s.incoming =
+          std::make_unique<Incoming>(Incoming{std::move(swap.streams.at(m.inst.id)), swap.number,
+                                              swap.hash, 0, swap.warm_up_rows, swap.reuse});
+      m.swapping = true;
+    }
+}
+
+/// Before the packet's inference. Answers of the old one that are under way are published as they
+/// come; they carry its version.
+void Engine::take_over(Market& m, Ts now) {
+  m.swapping = false;
+  for (Source& s : m.sources) {
+    if (!s.incoming) continue;
+    Incoming& next = *s.incoming;
+    if (next.rows < next.warm_up_rows || next.rows == 0) {
+      m.swapping = true;
+      continue;
+    }
+    std::swap(s.network, next.network);
+    s.version = next.number;
+    s.rows = next.rows;
+    s.warm_up_rows = next.warm_up_rows;
+    if (s.reuse) s.reuse->follow(next.reuse);
+    record(RecordKind::SWAP, now, m.inst.id, next.number, 0, s.model, next.hash, 1);
+    take_overs.push_back({now, next.number, m.inst.id});
+    retire(std::move(next.network));
+    s.incoming.reset();
+  }
+}
+
+void Engine::retire(std::unique_ptr<ModelStream> old) {
+  if (!rests) return;
+  std::erase(stepped_, old.get());
+  retired_.push_back(std::move(old));  // to free its weights takes longer than to change over
+}
+
+void Engine::rest() noexcept {
+  for (ModelStream* stream : stepped_) stream->rest();
+  stepped_.clear();
+  retired_.clear();
+}
+
+/// One instrument a call: they share their weights, except while some have changed over and some
+/// have not.
+void Engine::touch_models() noexcept {
+  if (markets_.empty()) return;
+  touched_ = (touched_ + 1) % markets_.size();
+  for (const Source& s : markets_[touched_].sources) {
+    if (s.network) s.network->touch();
+    if (s.incoming) s.incoming->network->touch();
+  }
+}
+
+void Engine::on_drop(const Signal& s) noexcept {
+  if (SimilarityCache* const cache = reuse_of(s)) cache->drop(s);
+}
+
+SimilarityCache* Engine::reuse_of(const Signal& s) noexcept {
+  for (Source& source : market(s.instrument).sources)
+    if (source.model == s.model) return source.reuse.get();
+  return nullptr;
+}
+
+}  // namespace hft
