@@ -25,11 +25,11 @@ from hft.data.sources import open_sources
 from hft.data.store import Store
 from hft.features import Features, OnTouch
 from hft.inference.bundle import Bundle, load_bundle
-from hft.inference.sweep import after_training, net_of, with_model
-from hft.inference.task import TrainConfig
-from hft.inference.train import INPUTS, train
-from hft.inference.train_data import Material, of_plan
-from hft.inference.training_notes import LINES
+from hft.inference.training.data import Material, of_plan
+from hft.inference.training.notes import LINES
+from hft.inference.training.sweep import after_training, net_of, with_model
+from hft.inference.training.task import TrainConfig
+from hft.inference.training.train import INPUTS, train
 from hft.plan import prepare
 from hft.strategy import Strategy
 

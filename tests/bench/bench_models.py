@@ -212,8 +212,8 @@ def save_transformer(file: str, rows: int, inputs: int) -> None:
     tensorflow()
     import keras
 
-    from hft.inference.keras_models import whole_model
-    from hft.inference.model_spec import model_spec
+    from hft.inference.training.keras_models import whole_model
+    from hft.inference.training.model_spec import model_spec
 
     keras.utils.set_random_seed(1)
     spec = model_spec("transformer:d=32,heads=2,layers=1")

@@ -30,8 +30,8 @@ from hft.inference.compress.quantise import dynamic, quantise
 from hft.inference.compress.sensitivity import sensitivity_of
 from hft.inference.compress.stack import Stack, stack_of
 from hft.inference.compress.train_on import train_on
-from hft.inference.dataset import collect
-from hft.inference.task import Task, TrainConfig, prepare
+from hft.inference.dataset.in_memory import collect
+from hft.inference.training.task import Task, TrainConfig, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 KERAS = importlib.util.find_spec("keras") is not None

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from hft.inference.bundle import ARRAYS
 from hft.inference.card import LayerEntry, Scaler
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Rows, Split
-from hft.inference.task import Task
+from hft.inference.dataset.in_memory import Rows, Split
+from hft.inference.training.task import Task
 
 SECOND_NS = 1_000_000_000
 

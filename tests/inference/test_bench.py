@@ -415,7 +415,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_rows_arrive_as_they_were_recorded(folder: Path, dataset: Path, tmp_path: Path) -> None:
-    from hft.inference.dataset_reading import open_dataset
+    from hft.inference.dataset.reading import open_dataset
 
     out = tmp_path / "p.parquet"
     code, told = invoke(

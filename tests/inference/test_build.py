@@ -225,7 +225,7 @@ MARKET = {
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
-    from hft.inference.dataset_command import make_datasets
+    from hft.inference.dataset.command import make_datasets
     from hft.plan import prepare
 
     folder = tmp_path_factory.mktemp("sets") / "set"

@@ -18,12 +18,12 @@ from hft.features import (
     mid,
     spread,
 )
-from hft.inference.classes import UNKNOWN, MoveWeights
-from hft.inference.dataset import collect, split
-from hft.inference.extract import LONGEST_ROW_NS, Extractor, Wanted
-from hft.inference.label_latency import LabelLatency, constant
-from hft.inference.splitting import Cuts
-from hft.inference.trailing import Trailing
+from hft.inference.dataset.classes import UNKNOWN, MoveWeights
+from hft.inference.dataset.extract import LONGEST_ROW_NS, Extractor, Wanted
+from hft.inference.dataset.in_memory import collect, split
+from hft.inference.dataset.label_latency import LabelLatency, constant
+from hft.inference.dataset.splitting import Cuts
+from hft.inference.dataset.trailing import Trailing
 from hft.types import EVENT, Flag, Kind, Trading
 
 FEATURES = Features(spread(), imbalance(3), trigger=OnPacket())

@@ -17,12 +17,12 @@ from hft.data.store import Store
 from hft.data.synth import SynthConfig, synthesize
 from hft.errors import ConfigError, DataError
 from hft.features import compute_features
-from hft.inference.dataset_command import make_datasets
-from hft.inference.dataset_facts import METADATA_KEY
-from hft.inference.dataset_reading import open_dataset
-from hft.inference.dataset_rows import Options
-from hft.inference.splitting import PARTS, Cuts
-from hft.inference.task import TrainConfig, prepare
+from hft.inference.dataset.command import make_datasets
+from hft.inference.dataset.facts import METADATA_KEY
+from hft.inference.dataset.reading import open_dataset
+from hft.inference.dataset.rows import Options
+from hft.inference.dataset.splitting import PARTS, Cuts
+from hft.inference.training.task import TrainConfig, prepare
 from hft.plan import prepare as plan_of
 
 STRATEGY = """
@@ -251,7 +251,7 @@ def test_memory_does_not_grow_with_the_data(home, tmp_path):
 import resource, sys
 from pathlib import Path
 from hft.plan import prepare
-from hft.inference.dataset_command import make_datasets
+from hft.inference.dataset.command import make_datasets
 sys.path.insert(0, sys.argv[4])
 from test_dataset_files import DEFAULTS, OPTIONS
 data = {"path": "synth", "chunk_rows": 20000, "synth": {"duration_s": float(sys.argv[2])}}

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from hft.cli.main import cli
-from hft.inference.dataset_reading import open_dataset
-from hft.inference.splitting import PARTS
+from hft.inference.dataset.reading import open_dataset
+from hft.inference.dataset.splitting import PARTS
 
 SECOND = 1_000_000_000
 HOUR = 3_600 * SECOND

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hft.inference.front import Candidate, draw, pareto, write_csv
+from hft.inference.training.front import Candidate, draw, pareto, write_csv
 
 POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
 

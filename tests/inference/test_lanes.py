@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from stacks import rows_of
 
 from hft.errors import ConfigError, DataError
-from hft.inference.dataset import rows_behind
-from hft.inference.lanes import NO_ROW, lanes_of, window_ends
+from hft.inference.dataset.in_memory import rows_behind
+from hft.inference.training.lanes import NO_ROW, lanes_of, window_ends
 
 
 def forgetting(n, borders):

@@ -8,8 +8,8 @@ from numpy_lstm import random_conv, random_dense, random_gru, random_lstm
 from stacks import rows_of, stack_from, task_of
 
 from hft.errors import ConfigError, DataError
-from hft.inference.dataset import Rows
-from hft.inference.latency_table import (
+from hft.inference.dataset.in_memory import Rows
+from hft.inference.training.latency_table import (
     Grid,
     LatencyTable,
     along,
@@ -17,9 +17,9 @@ from hft.inference.latency_table import (
     measured,
     save_table,
 )
-from hft.inference.model_spec import model_spec
-from hft.inference.task import TrainConfig
-from hft.inference.unit_gates import gated, settled, without_closed
+from hft.inference.training.model_spec import model_spec
+from hft.inference.training.task import TrainConfig
+from hft.inference.training.unit_gates import gated, settled, without_closed
 
 TABLE = LatencyTable(
     target="made up",
@@ -161,7 +161,7 @@ def test_a_unit_of_each_layer_stays():
 
 def test_a_dearer_row_leaves_fewer_units():
     pytest.importorskip("keras", reason="training needs the extra [train]")
-    from hft.inference.keras_fit import fit
+    from hft.inference.training.keras_fit import fit
 
     rng = np.random.default_rng(6)
     x = rng.standard_normal((6_000, 4))

@@ -2,7 +2,7 @@ import pytest
 
 from hft.errors import ConfigError
 from hft.inference.card import LayerEntry
-from hft.inference.model_spec import model_spec
+from hft.inference.training.model_spec import model_spec
 
 
 def test_kinds_follow_each_other():

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hft.inference import scores
-from hft.inference.metrics import doubts
+from hft.inference.training import scores
+from hft.inference.training.metrics import doubts
 
 
 def test_auc_is_the_share_of_ordered_pairs():

@@ -26,9 +26,9 @@ from hft.cli.main import cli
 from hft.errors import ConfigError, ModelError, VenueDisconnected, VenueTimeout
 from hft.inference.backends import open_backend
 from hft.inference.backends.rest import RestClient
+from hft.inference.backends.serving_load import load_test
 from hft.inference.bench.rate import poisson
 from hft.inference.bundle import save_bundle
-from hft.inference.serving_load import load_test
 
 pytestmark = pytest.mark.skipif(
     bool(missing("serving")), reason=f"{missing('serving')} not installed"

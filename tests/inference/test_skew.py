@@ -13,7 +13,7 @@ from hft.cli.main import cli
 from hft.data.store import Store
 from hft.data.synth import SynthConfig, synthesize
 from hft.errors import ConfigError, DataError
-from hft.inference.skew import Skew, check_skew, digests
+from hft.inference.skew.check import Skew, check_skew, digests
 from hft.journal import JOURNAL, RecordKind, checksums
 from hft.live import session
 from hft.plan import prepare

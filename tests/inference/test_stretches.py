@@ -7,7 +7,7 @@ import pytest
 from event_streams import START, random_stream, row
 
 from hft.data.books import BookStream
-from hft.inference.stretches import NEVER, SNAPSHOT, MarketState, Stretches
+from hft.inference.dataset.stretches import NEVER, SNAPSHOT, MarketState, Stretches
 from hft.types import EVENT, Flag, Kind, Trading
 
 MS = 1_000_000

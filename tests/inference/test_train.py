@@ -12,10 +12,10 @@ from hft.data.synth import SynthConfig, synthesize_chunks
 from hft.errors import ConfigError, DataError
 from hft.inference.bundle import core_layer, load_bundle
 from hft.inference.card import LayerEntry
-from hft.inference.dataset import collect
-from hft.inference.scores import calibration_error, log_loss
-from hft.inference.task import TrainConfig, prepare
-from hft.inference.train import INPUTS, train
+from hft.inference.dataset.in_memory import collect
+from hft.inference.training.scores import calibration_error, log_loss
+from hft.inference.training.task import TrainConfig, prepare
+from hft.inference.training.train import INPUTS, train
 
 TINY = TrainConfig(model="lstm:8", lanes=16, reach_rows=50, epochs=2, learning_rate=5e-3)
 KERAS = {"reason": "training needs the extra [train]"}
@@ -137,10 +137,10 @@ def test_lanes_forget_where_the_native_network_does(rows, model):
     """The loss that Keras sees of an untrained model is the native network's, border or not."""
     pytest.importorskip("keras", **KERAS)
     from hft.inference.answers import answers
-    from hft.inference.keras_fit import learner_of
-    from hft.inference.keras_models import keras_seeded
-    from hft.inference.lanes import lanes_of
-    from hft.inference.model_spec import model_spec
+    from hft.inference.training.keras_fit import learner_of
+    from hft.inference.training.keras_models import keras_seeded
+    from hft.inference.training.lanes import lanes_of
+    from hft.inference.training.model_spec import model_spec
 
     config = TrainConfig(
         model=model, lanes=4, reach_rows=30, warm_up_rows=10, learning_rate=1e-12, epochs=1
@@ -189,7 +189,7 @@ def test_class_weights_are_taken_out_of_the_probabilities_again(rows, tmp_path):
 
 def test_training_ends_when_it_gets_no_better_and_keeps_the_best(rows):
     pytest.importorskip("keras", **KERAS)
-    from hft.inference.keras_fit import fit
+    from hft.inference.training.keras_fit import fit
 
     config = msgspec.structs.replace(TINY, model="dense:8", learning_rate=0.5, epochs=30)
     task, lines = prepare(rows, config, quiet), []

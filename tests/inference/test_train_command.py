@@ -153,7 +153,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
 
 
 def test_rows_remember_which_stretches_begin_afresh(dataset):
-    from hft.inference.dataset_reading import open_dataset
+    from hft.inference.dataset.reading import open_dataset
 
     found = open_dataset(dataset)
     rows, _ = found.rows()

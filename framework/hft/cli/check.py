@@ -21,8 +21,8 @@ def skew(run: Path) -> None:
     """
     from rich.console import Console
 
-    from hft.inference.skew import check_skew
-    from hft.inference.skew_view import show
+    from hft.inference.skew.check import check_skew
+    from hft.inference.skew.view import show
 
     found = check_skew(run)
     show(found, Console())

@@ -109,10 +109,10 @@ def dataset(
     """
     from hft.data.progress import progress
     from hft.durations import parse_ns
-    from hft.inference.dataset_command import make_datasets
-    from hft.inference.dataset_lines import lines
-    from hft.inference.dataset_rows import Options, shares_of
-    from hft.inference.splitting import Cuts
+    from hft.inference.dataset.command import make_datasets
+    from hft.inference.dataset.lines import lines
+    from hft.inference.dataset.rows import Options, shares_of
+    from hft.inference.dataset.splitting import Cuts
     from hft.loader import project_strategy
     from hft.plan import prepare
 

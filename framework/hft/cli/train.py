@@ -141,8 +141,8 @@ def train(
     """
     from hft.data.progress import progress
     from hft.errors import ConfigError
-    from hft.inference import train_command as command
-    from hft.inference.task import TrainConfig
+    from hft.inference.training import command as command
+    from hft.inference.training.task import TrainConfig
 
     if dataset is not None and strategy is None and store is not None:
         raise ConfigError("--dataset has its own rows: leave out --store")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hft.inference.dataset import Floats, Rows
+from hft.inference.dataset.in_memory import Floats, Rows
 
 WARM_ROWS = 2_000
 """Rows before a cut that bring the state of a streaming model to where it would be."""

@@ -112,7 +112,7 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
 def _bench_server(path: Path, wanted: Wanted, console: Console) -> None:
     """A load on a server; what is measured of a library in this process makes no sense there."""
     from hft.inference.backends.serving import ServingBackend
-    from hft.inference.serving_load import load_test
+    from hft.inference.backends.serving_load import load_test
 
     if wanted.backends != ("serving",) or not wanted.url:
         raise ConfigError("a server is measured by itself: give --backend serving and --url")

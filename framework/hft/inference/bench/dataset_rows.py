@@ -22,7 +22,7 @@ def rows_of(folder: Path, of: Bundle | None = None) -> tuple[Int, Floats]:
     Raises:
         ConfigError: other features, or no row.
     """
-    from hft.inference.dataset_reading import open_dataset
+    from hft.inference.dataset.reading import open_dataset
 
     dataset = open_dataset(folder)
     if of is not None and tuple(dataset.facts.features) != of.card.features:

@@ -30,9 +30,9 @@ from hft.inference.build.smaller import (
 from hft.inference.build.subject import Subject, with_slope
 from hft.inference.bundle import part_sha256, save_bundle
 from hft.inference.card import LesserTier, PartEntry, TierName
-from hft.inference.keras_files import SOURCE
-from hft.inference.task import Report, Task
-from hft.inference.training_notes import NOTES
+from hft.inference.training.keras_files import SOURCE
+from hft.inference.training.notes import NOTES
+from hft.inference.training.task import Report, Task
 from hft.whole_files import replacing_folder
 
 MADE_UP = 400

@@ -21,7 +21,7 @@ from hft.inference.build.subject import (
     read_model,
 )
 from hft.inference.bundle import read_card, require_free
-from hft.inference.task import Report
+from hft.inference.training.task import Report
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,9 +11,9 @@ import numpy as np
 from hft.durations import format_ns
 from hft.errors import ConfigError, ModelError
 from hft.inference.card import FeatureEntry, TriggerEntry, entries_of
-from hft.inference.dataset import Rows, Split, collect
-from hft.inference.dataset_facts import DatasetFacts
-from hft.inference.task import Report, Task, TrainConfig, prepare
+from hft.inference.dataset.facts import DatasetFacts
+from hft.inference.dataset.in_memory import Rows, Split, collect
+from hft.inference.training.task import Report, Task, TrainConfig, prepare
 
 if TYPE_CHECKING:
     from hft.feeds import Feed
@@ -105,7 +105,7 @@ def evidence_of(asked: Asked, known: Known, report: Report) -> Evidence | None:
 
 
 def _of_dataset(asked: Asked, known: Known, report: Report) -> Evidence:
-    from hft.inference.dataset_reading import open_dataset
+    from hft.inference.dataset.reading import open_dataset
 
     assert asked.dataset is not None
     dataset = open_dataset(asked.dataset, asked.fold)
@@ -120,8 +120,8 @@ def _of_dataset(asked: Asked, known: Known, report: Report) -> Evidence:
 
 def _of_store(asked: Asked, known: Known, report: Report) -> Evidence:
     from hft.inference.bundle import features_of
-    from hft.inference.dataset_command import heard
-    from hft.inference.label_latency import label_latency
+    from hft.inference.dataset.command import heard
+    from hft.inference.dataset.label_latency import label_latency
 
     plan = _plan(asked, asked.store)
     source = _source(plan, asked.model)
@@ -159,7 +159,7 @@ def _plan(asked: Asked, data: str | None) -> Plan:
 
 
 def _source(plan: Plan, name: str | None) -> Any:
-    from hft.inference.dataset_command import source_of
+    from hft.inference.dataset.command import source_of
 
     return source_of(plan, name)
 

@@ -29,7 +29,7 @@ from hft.inference.build.subject import Subject
 from hft.inference.build.work import write_network
 from hft.inference.card import Gate, PartEntry, Readout, TierName
 from hft.inference.compress.quantise import activation_ranges
-from hft.inference.task import Report
+from hft.inference.training.task import Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hft.analysis.statistics import block_bootstrap
 from hft.inference.card import Gate, Readout
 from hft.inference.compress.quantise import divergence
-from hft.inference.scores import correlation
+from hft.inference.training.scores import correlation
 
 Floats = npt.NDArray[np.float64]
 

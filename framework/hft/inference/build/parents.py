@@ -13,8 +13,8 @@ from hft.errors import ModelError
 from hft.inference.build.apart import ApartError, call_apart
 from hft.inference.card import Card
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Rows
-from hft.inference.task import scaled
+from hft.inference.dataset.in_memory import Rows
+from hft.inference.training.task import scaled
 
 Floats = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from hft.inference.compress.quantise import dynamic, quantise
 from hft.inference.compress.sensitivity import sensitivity_of
 from hft.inference.compress.stack import Stack
 from hft.inference.compress.train_on import Tool, TrainOn, train_on
-from hft.inference.task import Report, Task
+from hft.inference.training.task import Report, Task
 
 Precision = Literal["fp32", "int8", "auto"]
 

@@ -33,8 +33,8 @@ from hft.inference.card import (
     Readout,
     Training,
 )
-from hft.inference.classes import OUTPUTS
-from hft.inference.keras_files import SOURCE
+from hft.inference.dataset.classes import OUTPUTS
+from hft.inference.training.keras_files import SOURCE
 
 KINDS = "want a bundle of `hft train`, a .keras file, the folder of a SavedModel, or an .onnx file"
 

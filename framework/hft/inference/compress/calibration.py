@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from hft.errors import DataError
-from hft.inference.task import Task
+from hft.inference.training.task import Task
 
 KINDS = ("rise", "fall", "flat", "calm", "storm")
 

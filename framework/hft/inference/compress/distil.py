@@ -25,9 +25,9 @@ from hft.inference.compress.lessons import Teacher as Teacher
 from hft.inference.compress.quantise import divergence
 from hft.inference.compress.stack import Stack
 from hft.inference.compress.train_on import TrainOn, train_on
-from hft.inference.dataset import Floats
-from hft.inference.scores import correlation
-from hft.inference.task import Report, Task, scaled
+from hft.inference.dataset.in_memory import Floats
+from hft.inference.training.scores import correlation
+from hft.inference.training.task import Report, Task, scaled
 
 PIECE_ROWS = 8
 """That LIGHT learns together; 32 such pieces make a batch."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ModelError
-from hft.inference.dataset import Floats
-from hft.inference.task import Task
+from hft.inference.dataset.in_memory import Floats
+from hft.inference.training.task import Task
 
 Teacher = Callable[[slice], Floats]
 """Probabilities of FULL on the rows of a cut, (n, outputs)."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from hft.errors import ConfigError
 from hft.inference.card import LayerEntry
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Floats, Rows
+from hft.inference.dataset.in_memory import Floats, Rows
 
 GATES = {"lstm": 4, "gru": 3, "conv": 1, "dense": 1}
 """Columns of a kernel that a unit has; LSTM i, f, c, o, GRU z, r, h, in blocks of all units."""

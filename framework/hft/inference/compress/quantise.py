@@ -18,8 +18,8 @@ import numpy as np
 from hft.errors import ConfigError
 from hft.inference.compress.calibration import Calibration
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Floats, Rows
-from hft.inference.task import Task
+from hft.inference.dataset.in_memory import Floats, Rows
+from hft.inference.training.task import Task
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

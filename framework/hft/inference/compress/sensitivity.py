@@ -25,8 +25,8 @@ import numpy.typing as npt
 from hft.errors import DataError, ModelError
 from hft.inference.card import Scaler
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Floats
-from hft.inference.task import Task
+from hft.inference.dataset.in_memory import Floats
+from hft.inference.training.task import Task
 
 Answer = Callable[[npt.NDArray[np.float32]], Floats]
 """(m, T, k) scaled -> (m, outputs); T is 1 where only the newest row is seen."""

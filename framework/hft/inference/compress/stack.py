@@ -13,8 +13,8 @@ from hft.errors import ConfigError, ModelError
 from hft.inference.answers import answers
 from hft.inference.bundle import Bundle, Weights, core_layer
 from hft.inference.card import LayerEntry, Scaler, TierName
-from hft.inference.dataset import Floats, Rows
-from hft.inference.task import scaled
+from hft.inference.dataset.in_memory import Floats, Rows
+from hft.inference.training.task import scaled
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from hft.inference.bundle import ARRAYS
 from hft.inference.compress.lessons import Teacher, answers_of, blocks_of
 from hft.inference.compress.prune_weights import require_share
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Floats
-from hft.inference.task import Task
+from hft.inference.dataset.in_memory import Floats
+from hft.inference.training.task import Task
 
 Tool = Literal["masks", "tfmot"]
 _NEEDS: dict[Tool, tuple[str, ...]] = {

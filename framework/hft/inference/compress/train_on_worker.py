@@ -16,8 +16,8 @@ from hft.inference.bundle import ARRAYS
 from hft.inference.card import LayerEntry
 from hft.inference.compress.prune_weights import mask_callback
 from hft.inference.compress.train_on import TrainOn
-from hft.inference.keras_models import keras_seeded, whole_model
-from hft.inference.model_spec import ModelSpec
+from hft.inference.training.keras_models import keras_seeded, whole_model
+from hft.inference.training.model_spec import ModelSpec
 
 BATCH = 32
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from hft.errors import ConfigError, DataError, ModelError
 from hft.features import Feature, Features
 from hft.inference.card import Scaler
-from hft.inference.dataset import Rows, Split, joined, memories
-from hft.inference.dataset_facts import SCALES, STRETCHES, DatasetFacts, FoldFacts, read_facts
-from hft.inference.extract import OF_LEVELS
-from hft.inference.moves import column
-from hft.inference.splitting import PARTS
+from hft.inference.dataset.extract import OF_LEVELS
+from hft.inference.dataset.facts import SCALES, STRETCHES, DatasetFacts, FoldFacts, read_facts
+from hft.inference.dataset.in_memory import Rows, Split, joined, memories
+from hft.inference.dataset.moves import column
+from hft.inference.dataset.splitting import PARTS
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,16 +22,16 @@ from hft import features as f
 from hft.features import Features, OnTouch
 from hft.inference.bundle import Bundle, load_bundle, part_sha256, require_free, save_bundle
 from hft.inference.card import FORMAT, Card, PartEntry, Readout, Training, entries_of
-from hft.inference.classes import OUTPUTS, Classes
-from hft.inference.dataset import Rows, Split
-from hft.inference.fitted import Fitted
-from hft.inference.keras_files import SOURCE, save_keras
-from hft.inference.keras_fit import Tell, checked_spec, fit
-from hft.inference.latency_table import LatencyTable
-from hft.inference.metrics import doubts, measure
-from hft.inference.scores import temperature
-from hft.inference.task import Report, Task, TrainConfig, prepare, warm_up_rows
-from hft.inference.training_notes import NOTES, notes
+from hft.inference.dataset.classes import OUTPUTS, Classes
+from hft.inference.dataset.in_memory import Rows, Split
+from hft.inference.training.fitted import Fitted
+from hft.inference.training.keras_files import SOURCE, save_keras
+from hft.inference.training.keras_fit import Tell, checked_spec, fit
+from hft.inference.training.latency_table import LatencyTable
+from hft.inference.training.metrics import doubts, measure
+from hft.inference.training.notes import NOTES, notes
+from hft.inference.training.scores import temperature
+from hft.inference.training.task import Report, Task, TrainConfig, prepare, warm_up_rows
 from hft.whole_files import replacing_folder
 
 INPUTS = Features(

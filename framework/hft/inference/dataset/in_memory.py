@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from hft.errors import DataError
 from hft.features import Features
-from hft.inference.extract import LONGEST_ROW_NS, Block, Extractor, Wanted
-from hft.inference.label_latency import constant
-from hft.inference.splitting import PARTS, Cuts, Part
+from hft.inference.dataset.extract import LONGEST_ROW_NS, Block, Extractor, Wanted
+from hft.inference.dataset.label_latency import constant
+from hft.inference.dataset.splitting import PARTS, Cuts, Part
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -71,7 +71,7 @@ def check_skew(folder: Path) -> Skew:
         ConfigError: a run in progress, or code, bundle or data are not what the run used.
         DataError: not a run folder, or a file of it is damaged.
     """
-    from hft.inference.dataset_command import heard
+    from hft.inference.dataset.command import heard
     from hft.live import verify
 
     run_folder.require_ended(folder)

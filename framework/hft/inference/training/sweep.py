@@ -12,12 +12,12 @@ import msgspec
 
 from hft.errors import ConfigError
 from hft.inference.bundle import Bundle
-from hft.inference.front import Candidate, draw, write_csv
-from hft.inference.keras_fit import checked_spec
-from hft.inference.latency_table import LatencyTable
-from hft.inference.task import Report, TrainConfig
-from hft.inference.train import train
-from hft.inference.train_data import Material, Progress
+from hft.inference.training.data import Material, Progress
+from hft.inference.training.front import Candidate, draw, write_csv
+from hft.inference.training.keras_fit import checked_spec
+from hft.inference.training.latency_table import LatencyTable
+from hft.inference.training.task import Report, TrainConfig
+from hft.inference.training.train import train
 from hft.whole_files import replacing_folder
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def with_model(
     plan: Plan, bundle: Bundle, service_ns: float, source: str | None = None, *, placebo: bool
 ) -> Plan:
     """The plan with another bundle as its model, and what a row of it takes."""
-    from hft.inference.dataset_command import source_of
+    from hft.inference.dataset.command import source_of
 
     old = source_of(plan, source)
     new = dataclasses.replace(old, features=bundle.features, bundle=bundle)

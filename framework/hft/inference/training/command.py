@@ -11,13 +11,13 @@ import msgspec
 
 from hft.errors import ConfigError
 from hft.inference.bundle import require_free
-from hft.inference.keras_fit import checked_spec
-from hft.inference.keras_models import require_keras
-from hft.inference.latency_table import LatencyTable, load_table, measured, save_table
-from hft.inference.model_spec import model_spec
-from hft.inference.task import Report, TrainConfig
-from hft.inference.train import INPUTS, train
-from hft.inference.train_data import Material, Progress, default_columns, of_dataset, of_plan
+from hft.inference.training.data import Material, Progress, default_columns, of_dataset, of_plan
+from hft.inference.training.keras_fit import checked_spec
+from hft.inference.training.keras_models import require_keras
+from hft.inference.training.latency_table import LatencyTable, load_table, measured, save_table
+from hft.inference.training.model_spec import model_spec
+from hft.inference.training.task import Report, TrainConfig
+from hft.inference.training.train import INPUTS, train
 
 if TYPE_CHECKING:
     from hft.inference.bundle import Bundle
@@ -64,8 +64,8 @@ class DataOptions:
 
     def inputs(self) -> int:
         """How many columns there are, without reading rows."""
-        from hft.inference.dataset_command import source_of
-        from hft.inference.dataset_facts import read_facts
+        from hft.inference.dataset.command import source_of
+        from hft.inference.dataset.facts import read_facts
 
         if self.dataset is not None:
             return len(read_facts(self.dataset).features)
@@ -122,7 +122,7 @@ def run_sweep(
     progress: Progress,
 ) -> None:
     """A bundle for each model and latency weight, and the fronts."""
-    from hft.inference.sweep import require_absent, sweep
+    from hft.inference.training.sweep import require_absent, sweep
 
     require_keras()
     require_absent(out)

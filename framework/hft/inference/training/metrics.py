@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hft.inference.card import Readout
-from hft.inference.classes import OUTPUTS
-from hft.inference.dataset import Floats
-from hft.inference.scores import auc, calibration_error, correlation, log_loss, slope
-from hft.inference.task import Task, linear_forecast
+from hft.inference.dataset.classes import OUTPUTS
+from hft.inference.dataset.in_memory import Floats
+from hft.inference.training.scores import auc, calibration_error, correlation, log_loss, slope
+from hft.inference.training.task import Task, linear_forecast
 
 UP, DOWN = OUTPUTS.index("up"), OUTPUTS.index("down")
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from hft.errors import ConfigError
 from hft.inference.bundle import ARRAYS, Weights
 from hft.inference.card import LayerEntry
-from hft.inference.model_spec import ModelSpec, Transformer
 from hft.inference.quiet import quietly
+from hft.inference.training.model_spec import ModelSpec, Transformer
 
 Arrays = list[npt.NDArray[np.float32]]
 """A model's weights as `model.get_weights()` orders them."""

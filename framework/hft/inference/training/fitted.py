@@ -10,12 +10,18 @@ import numpy as np
 from hft.inference.answers import WARM_ROWS, answers
 from hft.inference.bundle import Weights
 from hft.inference.card import LayerEntry, Scaler
-from hft.inference.classes import OUTPUTS
 from hft.inference.compress.stack import Stack
-from hft.inference.dataset import Floats, Int
-from hft.inference.keras_models import Arrays, arrays_of, keras_seeded, weights_of, whole_model
-from hft.inference.model_spec import ModelSpec
-from hft.inference.task import Task
+from hft.inference.dataset.classes import OUTPUTS
+from hft.inference.dataset.in_memory import Floats, Int
+from hft.inference.training.keras_models import (
+    Arrays,
+    arrays_of,
+    keras_seeded,
+    weights_of,
+    whole_model,
+)
+from hft.inference.training.model_spec import ModelSpec
+from hft.inference.training.task import Task
 
 AT_ONCE = 1024
 """Windows a call of Keras."""

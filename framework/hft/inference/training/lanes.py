@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError, DataError
-from hft.inference.dataset import Int, Rows, rows_behind
+from hft.inference.dataset.in_memory import Int, Rows, rows_behind
 
 NO_ROW = -1
 

@@ -14,13 +14,13 @@ import msgspec
 from hft.errors import ConfigError
 from hft.features import Features
 from hft.inference.card import entries_of
-from hft.inference.classes import Classes
-from hft.inference.dataset import Rows, Split
-from hft.inference.task import TrainConfig
-from hft.inference.train import INPUTS
+from hft.inference.dataset.classes import Classes
+from hft.inference.dataset.in_memory import Rows, Split
+from hft.inference.training.task import TrainConfig
+from hft.inference.training.train import INPUTS
 
 if TYPE_CHECKING:
-    from hft.inference.dataset_reading import Dataset
+    from hft.inference.dataset.reading import Dataset
     from hft.plan import Plan
     from hft.strategy import Strategy
 
@@ -72,7 +72,7 @@ def of_plan(
     Raises:
         ConfigError: several instruments; see `make_datasets`.
     """
-    from hft.inference.dataset_command import make_datasets
+    from hft.inference.dataset.command import make_datasets
 
     if len(plan.feeds) != 1:
         names = ", ".join(feed.spec.name for feed in plan.feeds)
@@ -98,8 +98,8 @@ def of_dataset(
         ConfigError: columns or trigger are not the strategy's.
         DataError: the data set is damaged.
     """
-    from hft.inference.dataset_command import source_of
-    from hft.inference.dataset_reading import open_dataset
+    from hft.inference.dataset.command import source_of
+    from hft.inference.dataset.reading import open_dataset
 
     dataset = open_dataset(folder, fold)
     wanted = None if plan is None else source_of(plan, source).features

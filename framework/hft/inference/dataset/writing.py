@@ -16,13 +16,13 @@ import msgspec
 
 from hft.errors import ConfigError
 from hft.inference.card import entries_of
-from hft.inference.dataset_facts import FACTS, SCALES, STRETCHES, DatasetFacts
-from hft.inference.dataset_parts import folds_of, write_fold
-from hft.inference.dataset_rows import Options, Passed, Tick, first_pass, schema_of
-from hft.inference.extract import Wanted
-from hft.inference.splitting import Fold
-from hft.inference.stretches import NEVER, Stretches
-from hft.inference.trailing import Trailing
+from hft.inference.dataset.extract import Wanted
+from hft.inference.dataset.facts import FACTS, SCALES, STRETCHES, DatasetFacts
+from hft.inference.dataset.parts import folds_of, write_fold
+from hft.inference.dataset.rows import Options, Passed, Tick, first_pass, schema_of
+from hft.inference.dataset.splitting import Fold
+from hft.inference.dataset.stretches import NEVER, Stretches
+from hft.inference.dataset.trailing import Trailing
 from hft.whole_files import replacing_folder
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.features import Features, as_words, depth_lots
-from hft.inference.label_latency import LabelLatency
-from hft.inference.moves import LabelMaker, Labels
-from hft.inference.stretches import Stretches
+from hft.inference.dataset.label_latency import LabelLatency
+from hft.inference.dataset.moves import LabelMaker, Labels
+from hft.inference.dataset.stretches import Stretches
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

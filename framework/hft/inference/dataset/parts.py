@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from hft.durations import format_ns
 from hft.inference.card import Scaler
-from hft.inference.classes import OUTPUTS, Classes, MoveWeights
-from hft.inference.dataset_facts import METADATA_KEY, FoldFacts, HorizonFacts, PartFacts
-from hft.inference.dataset_rows import DAY_NS, ROW_GROUP, Groups, Options, Passed, schema_of
-from hft.inference.extract import Wanted
-from hft.inference.moves import column
-from hft.inference.splitting import Fold, Part, require_rows
-from hft.inference.trailing import varying
+from hft.inference.dataset.classes import OUTPUTS, Classes, MoveWeights
+from hft.inference.dataset.extract import Wanted
+from hft.inference.dataset.facts import METADATA_KEY, FoldFacts, HorizonFacts, PartFacts
+from hft.inference.dataset.moves import column
+from hft.inference.dataset.rows import DAY_NS, ROW_GROUP, Groups, Options, Passed, schema_of
+from hft.inference.dataset.splitting import Fold, Part, require_rows
+from hft.inference.dataset.trailing import varying
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from hft.errors import DataError
 from hft.inference.card import Scaler
-from hft.inference.classes import Classes, MoveWeights
-from hft.inference.dataset import Floats, Rows, Split, split
-from hft.inference.model_spec import model_spec
-from hft.inference.scores import slope
-from hft.inference.splitting import Cuts
-from hft.inference.trailing import varying
+from hft.inference.dataset.classes import Classes, MoveWeights
+from hft.inference.dataset.in_memory import Floats, Rows, Split, split
+from hft.inference.dataset.splitting import Cuts
+from hft.inference.dataset.trailing import varying
+from hft.inference.training.model_spec import model_spec
+from hft.inference.training.scores import slope
 
 Report = Callable[[str], None]
 

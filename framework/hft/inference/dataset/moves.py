@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hft.inference.stretches import MarketState, Stretches
+from hft.inference.dataset.stretches import MarketState, Stretches
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

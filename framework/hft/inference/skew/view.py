@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hft.inference.skew import Skew, SourceSkew
+    from hft.inference.skew.check import Skew, SourceSkew
 
 MOST_COLUMNS = 40
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from hft.durations import parse_ns
 from hft.errors import ConfigError
-from hft.inference.dataset_facts import DatasetFacts
-from hft.inference.dataset_rows import Options
-from hft.inference.dataset_writing import Source, require_free, write_dataset
-from hft.inference.extract import ONE_SIDED_NS, PAUSE_NS, Wanted
-from hft.inference.label_latency import label_latency
+from hft.inference.dataset.extract import ONE_SIDED_NS, PAUSE_NS, Wanted
+from hft.inference.dataset.facts import DatasetFacts
+from hft.inference.dataset.label_latency import label_latency
+from hft.inference.dataset.rows import Options
+from hft.inference.dataset.writing import Source, require_free, write_dataset
 
 if TYPE_CHECKING:
     from hft.feeds import Feed

@@ -9,7 +9,7 @@ import msgspec
 
 from hft.errors import DataError
 from hft.inference.card import FeatureEntry, Scaler, TriggerEntry
-from hft.inference.splitting import PARTS
+from hft.inference.dataset.splitting import PARTS
 
 VERSION = 1
 FACTS = "dataset.json"

@@ -10,16 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError
-from hft.inference.classes import OUTPUTS
-from hft.inference.dataset import Floats, Int
-from hft.inference.fitted import Fitted
-from hft.inference.keras_models import carried_model, keras_seeded, weights_of, whole_model
-from hft.inference.lanes import Lanes, lanes_of, window_ends
-from hft.inference.latency_table import LatencyTable, along
-from hft.inference.model_spec import ModelSpec, model_spec
-from hft.inference.scores import log_loss
-from hft.inference.task import Report, Task, TrainConfig, warm_up_rows
-from hft.inference.unit_gates import OPEN, chance_open, drawn, gated, settled, without_closed
+from hft.inference.dataset.classes import OUTPUTS
+from hft.inference.dataset.in_memory import Floats, Int
+from hft.inference.training.fitted import Fitted
+from hft.inference.training.keras_models import carried_model, keras_seeded, weights_of, whole_model
+from hft.inference.training.lanes import Lanes, lanes_of, window_ends
+from hft.inference.training.latency_table import LatencyTable, along
+from hft.inference.training.model_spec import ModelSpec, model_spec
+from hft.inference.training.scores import log_loss
+from hft.inference.training.task import Report, Task, TrainConfig, warm_up_rows
+from hft.inference.training.unit_gates import (
+    OPEN,
+    chance_open,
+    drawn,
+    gated,
+    settled,
+    without_closed,
+)
 
 Tell = Callable[[int, float], None]
 Batch = tuple[npt.NDArray[Any], ...]

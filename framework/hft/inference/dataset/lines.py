@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hft.durations import format_ns
-from hft.inference.classes import OUTPUTS
-from hft.inference.dataset_facts import DatasetFacts, FoldFacts
-from hft.inference.moves import column
-from hft.inference.splitting import PARTS
+from hft.inference.dataset.classes import OUTPUTS
+from hft.inference.dataset.facts import DatasetFacts, FoldFacts
+from hft.inference.dataset.moves import column
+from hft.inference.dataset.splitting import PARTS
 
 
 def lines(facts: DatasetFacts) -> Iterator[str]:

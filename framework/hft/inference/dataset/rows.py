@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError
-from hft.inference.dataset import Seconds, require_any, spans_of
-from hft.inference.extract import Block, Extractor, Wanted
-from hft.inference.moves import column
-from hft.inference.splitting import Cuts
-from hft.inference.trailing import Trailing
+from hft.inference.dataset.extract import Block, Extractor, Wanted
+from hft.inference.dataset.in_memory import Seconds, require_any, spans_of
+from hft.inference.dataset.moves import column
+from hft.inference.dataset.splitting import Cuts
+from hft.inference.dataset.trailing import Trailing
 
 if TYPE_CHECKING:
     import pyarrow as pa

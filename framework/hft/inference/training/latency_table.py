@@ -14,7 +14,7 @@ import numpy as np
 from hft.errors import ConfigError, DataError
 from hft.inference.bundle import core_layer
 from hft.inference.card import LayerEntry
-from hft.inference.dataset import Floats
+from hft.inference.dataset.in_memory import Floats
 from hft.whole_files import write_whole
 
 VERSION = 1

@@ -1,0 +1,1 @@
+"""Rows for any trainer, made by the engine's own code: `hft dataset`."""

@@ -1,0 +1,1 @@
+"""A run's features, made once more: `hft check skew`."""
