@@ -14,8 +14,8 @@ import polars as pl
 
 from hft import Strategy
 from hft.features import Features, OnTouch, imbalance, micro_price_minus_mid, ofi, trade_flow
-from hft.inference.dataset_command import make_datasets
-from hft.inference.dataset_reading import Dataset, open_dataset
+from hft.inference.dataset.command import make_datasets
+from hft.inference.dataset.reading import Dataset, open_dataset
 from hft.plan import prepare
 
 
