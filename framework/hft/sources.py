@@ -101,8 +101,8 @@ def open_model(
         ModelError: the bundle has no such tier, precision or part, the library refuses it, or,
             live, a row takes longer than the card declares.
     """
+    _warn_of_gates(bundle, config)
     if config.backend == "native":
-        _warn_of_gates(bundle, config)
         if is_live and bundle.card.budget_ns:
             with ExitStack() as measured:
                 _backend(bundle, config, measured).require_budget()
@@ -133,14 +133,20 @@ def _kept_ready(bundle: Bundle, config: ModelConfig) -> Any:
 
 
 def _warn_of_gates(bundle: Bundle, config: ModelConfig) -> None:
-    """Native weights that failed are all that the bundle has: they run, and it is told."""
-    failed = [str(gate) for gate in bundle.card.gates if not gate.passed]
-    if failed and config.tier == "FULL":
-        log.warning(
-            "%s: its native weights failed their gates when it was built: %s",
-            bundle.path,
-            "; ".join(failed),
-        )
+    """What failed and yet runs is told: native weights, which are all there is, and named tiers.
+
+    Of parts their backend tells.
+    """
+    card, tier = bundle.card, config.tier
+    if tier != "FULL":
+        gates, what = card.tiers[tier].gates, f"its tier {tier} failed its gates"
+    elif config.backend == "native":
+        gates, what = card.gates, "its native weights failed their gates"
+    else:
+        return
+    failed = [str(gate) for gate in gates if gate.failed]
+    if failed:
+        log.warning("%s: %s when it was built: %s", bundle.path, what, "; ".join(failed))
 
 
 def _backend(bundle: Bundle, config: ModelConfig, opened: ExitStack) -> Backend:

@@ -1,5 +1,7 @@
 """`hft build`: models of every maker to bundles, and what it refuses."""
 
+import importlib.util
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +14,23 @@ from tiny_models import K, card_of, layers_of, random_weights, tiny_bundle
 
 from hft.errors import ConfigError, ModelError
 from hft.inference.build.building import Options
-from hft.inference.build.command import Wanted, notes_of, run_build, table_of
+from hft.inference.build.command import (
+    Wanted,
+    exit_code,
+    formats_of,
+    notes_of,
+    run_build,
+    table_of,
+)
 from hft.inference.build.evidence import Asked
 from hft.inference.build.exports import Made, Part
-from hft.inference.build.forms import Forms
+from hft.inference.build.forms import Forms, Row
 from hft.inference.build.judge import Judge, Parent
 from hft.inference.build.parents import native_outputs
 from hft.inference.build.smaller import Cuts, stack_of_subject
 from hft.inference.build.subject import of_bundle
 from hft.inference.bundle import load_bundle, part_sha256
-from hft.inference.card import to_toml
+from hft.inference.card import Gate, to_toml
 
 ALL = ("onnx", "litert", "saved_model")
 
@@ -92,7 +101,7 @@ def test_a_part_that_does_not_run_is_told_and_recorded(tmp_path):
     forms = Forms(tmp_path, judge, subject, subject, ("onnx",), None, told.append)
     made = Made(Part("onnx", "step"), part_sha256(tmp_path / "step.onnx"), 8)
     expected = native_outputs(stack_of_subject(subject)).of(x)
-    entry = forms._judged(made, expected, None, {})
+    entry = forms._judged(made, expected, None)
     assert [gate.name for gate in entry.gates] == ["run"]
     assert not entry.passed
     assert "step.onnx" in told[-1]
@@ -109,18 +118,107 @@ def test_failed_parts_are_recorded_behind_those_that_run(tmp_path):
     assert any(line.startswith("native: budget") for line in notes_of(rows))
 
 
-def test_strict_ends_with_one(tmp_path):
-    require("onnx", "onnxruntime")
+def test_a_build_without_a_form_that_passed_ends_with_one(tmp_path):
     from hft.cli.build import build
 
     tiny_bundle(tmp_path / "a.bundle", "dense")
-    line = [str(tmp_path / "a.bundle"), "--formats", "onnx", "--budget", "1ns", "--strict"]
-    done = CliRunner().invoke(build, [*line, "-o", str(tmp_path / "b.bundle")])
+    line = [str(tmp_path / "a.bundle"), "--formats", "", "-o", str(tmp_path / "b.bundle")]
+    done = CliRunner().invoke(build, [*line, "--budget", "1ns"])
     assert done.exit_code == 1
-    assert "step.onnx: budget" in done.output
+    assert "native: budget" in done.output
     assert (tmp_path / "b.bundle" / "model.toml").is_file()
-    done = CliRunner().invoke(build, [*line[:3], "-o", str(tmp_path / "c.bundle")])
+    done = CliRunner().invoke(build, [*line, "--overwrite"])
     assert done.exit_code == 0, done.output
+    assert "as given" in done.output
+
+
+def row(name="native", tier="FULL", missing="", **gates):
+    found = tuple(
+        Gate(name=gate, value=1.0, limit=1.0, passed=bool(passed), judged=passed is not None)
+        for gate, passed in gates.items()
+    )
+    return Row(name, 1, "", found, tier=tier, missing=missing)
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "strict"),
+    [
+        ([row(), row("step.onnx", kl=False)], 0, 1),
+        ([row(kl=False), row("step.onnx", kl=True)], 1, 1),  # native is what runs by default
+        ([row("saved_model", kl=False), row("window.onnx", kl=True)], 0, 1),
+        ([row("saved_model", missing="needs x"), row("light", "LIGHT", kl=True)], 1, 1),
+        ([row(), row("light", "LIGHT", kl=False)], 0, 1),
+        ([row(pnl=None)], 0, 1),
+        ([row(), row("step.onnx", missing="needs onnx")], 0, 0),  # nobody asked for it by name
+    ],
+)
+def test_how_a_build_ends(rows, code, strict):
+    assert exit_code(rows, strict=False) == code
+    assert exit_code(rows, strict=True) == strict
+
+
+def test_a_row_says_what_became_of_it():
+    told = [row(), row(kl=True), row(kl=True, pnl=None), row(kl=False), row(missing="needs x")]
+    assert [each.verdict for each in told] == [
+        *("as given", "passed", "pnl not judged", "FAILED", "not built")
+    ]
+    assert notes_of([row("step.onnx", missing="needs onnx")]) == [
+        "step.onnx: not built: needs onnx"
+    ]
+    assert notes_of([row(pnl=None)]) == ["native: pnl not judged"]
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """As where none of the extras is installed."""
+    found = importlib.util.find_spec
+    away = {"tensorflow", "keras", "onnx", "onnxruntime", "ai_edge_litert", "tf2onnx"}
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *of: None if name in away else found(name, *of)
+    )
+
+
+def test_parts_whose_library_is_missing_are_not_built(bare, tmp_path):
+    tiny_bundle(tmp_path / "a.bundle", "lstm")
+    rows, bundle = built(tmp_path / "a.bundle", tmp_path / "b.bundle", formats_of(None))
+    assert bundle.card.parts == ()
+    assert [each.verdict for each in rows] == ["as given", *["not built"] * 5]
+    assert rows[1].missing == "needs onnx, onnxruntime: pip install 'hft-framework[onnx]'"
+    assert exit_code(rows, strict=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--formats", "litert"],
+            r"--formats litert needs tensorflow, .*hft-framework\[train,litert",
+        ),
+        (["--distil"], r"--distil: LIGHT needs keras, tensorflow: .*hft-framework\[train"),
+        (["--prune-units", "0.2", "--train-on", "masks"], "training on with masks needs keras"),
+        (["--tier-limit", "speed=1"], "there are correlation, kl"),
+        (["--tier-limit", "kl=low"], "want a number, kl=0.5"),
+    ],
+)
+def test_what_is_asked_for_by_name_and_cannot_be_is_refused_before_any_work(
+    bare, tmp_path, options, words
+):
+    from hft.cli.build import build
+
+    tiny_bundle(tmp_path / "a.bundle", "lstm")
+    line = [str(tmp_path / "a.bundle"), *options, "-o", str(tmp_path / "b.bundle")]
+    done = CliRunner().invoke(build, line)
+    assert isinstance(done.exception, ConfigError)
+    assert done.exception.exit_code == 2
+    assert re.search(words, str(done.exception))
+    assert done.output == ""
+    assert not (tmp_path / "b.bundle").exists()
+
+
+def test_a_foreign_model_wants_its_library(bare, tmp_path):
+    (tmp_path / "m.keras").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"m\.keras: reading it needs keras, tensorflow"):
+        built(tmp_path / "m.keras", tmp_path / "b.bundle")
 
 
 def test_fewer_units_are_judged_against_the_network_as_it_was(tmp_path):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from hft.inference.bench.ratio import Ratio
 from hft.inference.build.gates import (
     Gains,
+    Limits,
     budget_gate,
     decision_gate,
     latency_gate,
@@ -14,6 +16,7 @@ from hft.inference.build.gates import (
 )
 from hft.inference.card import Readout
 
+LESSER = Limits(correlation=0.5, kl=10.0, argmax=0.3, decisions=0.3, latency=1.0, is_lesser=True)
 READOUT = Readout(move_ticks=(-4.0, 0.0, 4.0), shrink=1.0)
 
 
@@ -78,11 +81,46 @@ def test_decisions_count_sides_of_forecasts_beyond_the_median():
     assert not gate.passed
 
 
-def test_latency_is_held_against_the_parents():
-    slow = latency_gate(2.0, 2e3, 1e3)
+def ratio(value, low, high):
+    return Ratio(value, low, high, value * 1e3, 1e3)
+
+
+def test_a_part_is_slower_where_its_whole_interval_is_beyond_the_limit():
+    slow = latency_gate(ratio(2.0, 1.8, 2.3))
     assert (slow.value, slow.passed) == (2.0, False)
-    assert "2 us, its parent 1 us" in slow.note
-    assert latency_gate(1.04, 1.04e3, 1e3).passed
+    assert slow.note.startswith("1.800 to 2.300; 2 us, its parent 1 us")
+    assert latency_gate(ratio(1.07, 0.9, 1.3)).passed  # may be as fast: nothing was shown
+    assert not latency_gate(ratio(1.07, 1.06, 1.08)).passed
+
+
+def test_a_lesser_model_is_faster_where_its_whole_interval_is_below_its_parents():
+    assert latency_gate(ratio(0.6, 0.5, 0.7), LESSER).passed
+    assert not latency_gate(ratio(0.9, 0.7, 1.1), LESSER).passed
+    assert not latency_gate(ratio(1.0, 1.0, 1.0), LESSER).passed
+
+
+def test_a_lesser_model_must_agree_more_than_by_chance():
+    """Whatever the limits: one that always says the same says nothing of a row."""
+    p = probabilities(4_000)
+    alike = by_name(output_gates(p, 0.7 * p + 0.3 / 3, READOUT, LESSER))
+    assert all(gate.passed for gate in alike.values())
+    still = np.tile(p.mean(axis=0), (len(p), 1))
+    lax = Limits(correlation=-1.0, kl=99.0, argmax=0.0, decisions=0.0, is_lesser=True)
+    found = by_name(output_gates(p, np.roll(p, 1, axis=0), READOUT, lax))
+    share = np.bincount(p.argmax(axis=1)) / len(p)
+    assert found["argmax"].limit == pytest.approx((share**2).sum())
+    assert not found["kl"].passed
+    mean = by_name(output_gates(p, still, READOUT, lax))
+    assert mean["kl"].value == pytest.approx(mean["kl"].limit)
+    assert mean["argmax"].value == pytest.approx(mean["argmax"].limit)
+
+
+def test_decisions_of_a_tier_are_by_its_own_slope():
+    p = probabilities()
+    assert decision_gate(p, p, READOUT).value == 1.0
+    half = decision_gate(p, p, READOUT, LESSER, slope=0.5)
+    assert half.value < 1.0
+    assert "opposite" not in half.note
 
 
 def test_a_budget_is_of_p99():
@@ -90,7 +128,7 @@ def test_a_budget_is_of_p99():
     assert not budget_gate(5_100.0, 5_000).passed
 
 
-def gains(gain, fills=10, start=0):
+def gains(gain, fills=100, start=0):
     ts = np.arange(len(gain), dtype=np.int64) + start
     return Gains(ts, np.asarray(gain, float), fills)
 
@@ -101,9 +139,19 @@ def test_the_same_pnl_holds_and_a_steady_loss_does_not():
     assert (same.value, same.passed) == (0.0, True)
     half = 1.96 * np.sqrt(200)  # of the sum of 200 draws of deviation 1
     lossy = pnl_gate(gains(base), gains(base - 0.7 * half / 200))
-    assert not lossy.passed
+    assert lossy.failed
     assert lossy.value == pytest.approx(-0.7, abs=0.2)
     assert pnl_gate(gains(base), gains(base - 0.2 * half / 200)).passed
+
+
+def test_a_lesser_model_fails_where_it_is_shown_to_lose():
+    """A noisy difference of nothing is none; the same noise around a loss is one."""
+    base, noise = np.random.default_rng(3).normal(size=(2, 200))
+    half = 1.96 * np.sqrt(200)
+    other = gains(base + noise - noise.mean())
+    assert pnl_gate(gains(base), other).failed
+    assert pnl_gate(gains(base), other, LESSER).passed
+    assert pnl_gate(gains(base), gains(other.gain - 2 * half / 200), LESSER).failed
 
 
 def test_pnl_is_paired_by_time():
@@ -114,11 +162,18 @@ def test_pnl_is_paired_by_time():
     assert gate.note.startswith("difference 0 ")
 
 
-def test_pnl_that_tells_nothing_is_no_pass():
-    base = np.random.default_rng(3).normal(size=200)
-    short = pnl_gate(gains(base[:20]), gains(base[:20]))
-    assert not short.passed
-    assert "20 samples" in short.note
-    idle = pnl_gate(gains(np.zeros(200), fills=0), gains(np.zeros(200), fills=0))
-    assert not idle.passed
-    assert "never traded" in idle.note
+@pytest.mark.parametrize(
+    ("parent", "words"),
+    [
+        (gains(np.ones(20)), "20 samples"),
+        (gains(np.zeros(200), fills=0), "want 30 fills of the parent"),
+        (gains(np.arange(200.0), fills=1), "1 fills, parent 1"),  # one trade alike is no evidence
+    ],
+)
+def test_pnl_that_tells_nothing_is_not_judged(parent, words):
+    gate = pnl_gate(parent, parent)
+    assert not gate.passed
+    assert not gate.failed
+    assert words in gate.note
+    assert str(gate).startswith("pnl not judged: ")
+    assert worst([gate]) == ""

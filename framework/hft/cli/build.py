@@ -51,7 +51,15 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 )
 @click.option("--distil", is_flag=True, help="Also LIGHT and MICRO, which repeat the model.")
 @click.option(
-    "--formats", default="onnx,litert,saved_model", show_default=True, help="Parts to make."
+    "--formats",
+    help="Parts to make: onnx,litert,saved_model; default: those whose library is installed.",
+)
+@click.option(
+    "--tier-limit",
+    "tier_limits",
+    multiple=True,
+    metavar="GATE=VALUE",
+    help="What LIGHT and MICRO must hold: correlation=0.8, kl=0.1, auc=0.55 ...",
 )
 @click.option("--budget", metavar="DURATION", help="What a row may cost at p99, warm: 5us.")
 @click.option("--calibration", type=PATH, help="Data set for 8 bits; default: the rows' own.")
@@ -76,7 +84,7 @@ SHARE = click.FloatRange(0, 1, max_open=True)
     show_default=True,
     help="Rows of the test slice that outputs are compared on.",
 )
-@click.option("--strict", is_flag=True, help="End with 1 if any gate failed.")
+@click.option("--strict", is_flag=True, help="End with 1 if any gate failed or was not judged.")
 @click.option("-o", "--out", type=PATH, required=True, help="NAME.bundle to write.")
 @click.option("--overwrite", is_flag=True, help="Replace a bundle that exists.")
 def build(
@@ -99,7 +107,8 @@ def build(
     prune_weights: float,
     train_on: str | None,
     distil: bool,  # noqa: FBT001 - click passes flags so
-    formats: str,
+    formats: str | None,
+    tier_limits: tuple[str, ...],
     budget: str | None,
     calibration: Path | None,
     pnl: str,
@@ -112,15 +121,25 @@ def build(
     """Make every form of MODEL, hold each against its gates, and write a bundle.
 
     MODEL is a bundle of `hft train`, a .keras file, the folder of a SavedModel, or an .onnx file.
-    A form that fails a gate is told and recorded, and is not what runs by default.
+    A form that fails a gate is told and recorded, and is not what runs by default. Ends with 1 if
+    FULL has no form that passed (the native one, where there is one), with 2 to 5, before anything
+    is made, if what was asked for cannot be built.
     """
     from rich.console import Console
 
     from hft.durations import parse_ns
     from hft.inference.build.building import Options
-    from hft.inference.build.command import Wanted, formats_of, notes_of, run_build, table_of
+    from hft.inference.build.command import (
+        Wanted,
+        exit_code,
+        formats_of,
+        notes_of,
+        run_build,
+        table_of,
+    )
     from hft.inference.build.evidence import Asked
     from hft.inference.build.smaller import Cuts
+    from hft.inference.build.tiers import limits_of
 
     chosen = {"data.symbols": symbols, "data.start": start, "data.end": end}
     asked = Asked(
@@ -141,6 +160,7 @@ def build(
         budget_ns=parse_ns(budget) if budget else 0,
         limit_s=parse_ns(limit) / 1e9,
         gate_rows=rows,
+        tier_limits=limits_of(tier_limits),
     )
     wanted = Wanted(model, out, asked, options, card, calibration, window, warm_up, overwrite)
     found = run_build(wanted, lambda line: click.echo(line, err=True))
@@ -150,5 +170,4 @@ def build(
     for note in notes_of(found):
         click.echo(note)
     click.echo(f"bundle: {out}")
-    if strict and not all(row.passed for row in found):
-        raise SystemExit(1)
+    raise SystemExit(exit_code(found, strict=strict))

@@ -92,6 +92,35 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of what trained it."""
 
 
+class Gate(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One condition that a form was held against when it was built."""
+
+    name: str
+    """Such as `correlation`, `kl`, `argmax`, `decisions`, `pnl`, `latency`."""
+    value: float
+    limit: float
+    passed: bool
+    note: str = ""
+    judged: bool = True
+    """False: there was too little to judge by; it has neither passed nor failed."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it speaks against running the form."""
+        return self.judged and not self.passed
+
+    def __str__(self) -> str:
+        """For messages: `kl 0.5, limit 0.01: on 300 rows`."""
+        told = self.name
+        if not self.judged:
+            told = f"{self.name} not judged"
+        elif self.name not in ("export", "run"):
+            told = f"{self.name} {self.value:.4g}, limit {self.limit:.4g}"
+        return f"{told}: {self.note}" if self.note else told
+
+
 class TierEntry(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -104,25 +133,8 @@ class TierEntry(
     readout: Readout | None = None
     """None: the card's."""
     warm_up_rows: Annotated[int, Meta(ge=0)] = 0
-
-
-class Gate(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
-    """One condition that a part was held against when it was built."""
-
-    name: str
-    """Such as `correlation`, `kl`, `argmax`, `decisions`, `pnl`, `latency`."""
-    value: float
-    limit: float
-    passed: bool
-    note: str = ""
-
-    def __str__(self) -> str:
-        """For messages: `kl 0.5, limit 0.01: on 300 rows`."""
-        has_value = self.name not in ("export", "run")
-        told = f"{self.name} {self.value:.4g}, limit {self.limit:g}" if has_value else self.name
-        return f"{told}: {self.note}" if self.note else told
+    gates: tuple[Gate, ...] = ()
+    """Against FULL."""
 
 
 class PartEntry(
@@ -144,8 +156,8 @@ class PartEntry(
 
     @property
     def passed(self) -> bool:
-        """Whether every gate was."""
-        return all(gate.passed for gate in self.gates)
+        """Whether no gate failed."""
+        return not any(gate.failed for gate in self.gates)
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

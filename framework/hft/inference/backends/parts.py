@@ -98,7 +98,7 @@ def chosen_part(
 
 def _require_gates(bundle: Bundle, entry: PartEntry, *, is_named: bool) -> None:
     """A part that failed runs only for one who names it."""
-    failed = [gate for gate in entry.gates if not gate.passed]
+    failed = [gate for gate in entry.gates if gate.failed]
     if not failed:
         return
     path, told = bundle.path / entry.file, "; ".join(map(str, failed))

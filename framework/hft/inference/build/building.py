@@ -14,7 +14,8 @@ from hft.errors import ConfigError, DataError
 from hft.inference.bench.measure import made_up_rows
 from hft.inference.build.evidence import Evidence, gate_rows
 from hft.inference.build.exports import FORMATS
-from hft.inference.build.forms import Forms, Row, of_tier
+from hft.inference.build.forms import NATIVE, Forms, Row, of_tier
+from hft.inference.build.gates import worst
 from hft.inference.build.judge import Judge, Parent, Trial
 from hft.inference.build.parents import Outputs, native_outputs, original_outputs
 from hft.inference.build.smaller import (
@@ -28,8 +29,9 @@ from hft.inference.build.smaller import (
     taught,
 )
 from hft.inference.build.subject import Subject, with_slope
+from hft.inference.build.tiers import Full, TierLimits, judge_tier, with_gates
 from hft.inference.bundle import part_sha256, save_bundle
-from hft.inference.card import LesserTier, PartEntry, TierName
+from hft.inference.card import LesserTier, PartEntry
 from hft.inference.training.keras_files import SOURCE
 from hft.inference.training.notes import NOTES
 from hft.inference.training.task import Report, Task
@@ -51,6 +53,7 @@ class Options:
     limit_s: float = 300.0
     """For each export and each trial."""
     gate_rows: int = 10_000
+    tier_limits: TierLimits = field(default_factory=TierLimits)
     calibration: Task | None = None
     """Rows for 8 bits, instead of the evidence's calibration slice."""
 
@@ -84,7 +87,8 @@ class Building:
         self._judge_native(judge, before)
         self._distil()
         self._change(sensitivity=sensitivity(self.subject, self.task, self.report))
-        self._change(parts=tuple(self._parts(judge, before)))
+        parts = tuple(self._parts(judge, before))
+        self._change(parts=parts)
         self._keep_source()
         save_bundle(self.draft, self.subject.card, self.subject.weights, self.subject.lesser)
         return self.rows
@@ -165,7 +169,7 @@ class Building:
             trial = judge.try_form(new, parent, card.readout)
             found += trial.gates
         size = sum(a.nbytes for of in self.subject.weights for a in of.values())
-        self.rows.append(Row("native", size, "", tuple(found), trial.step_ns))
+        self.rows.append(Row(NATIVE, size, "", tuple(found), trial.step_ns))
         self._change(gates=tuple(found))
 
     def _distil(self) -> None:
@@ -183,15 +187,43 @@ class Building:
         self.subject = replace(self.subject, card=made.card, lesser=lesser)
 
     def _parts(self, judge: Judge, given: Subject) -> list[PartEntry]:
-        formats = self.options.formats
-        forms = Forms(self.draft, judge, self.subject, given, formats, self.narrow, self.report)
-        tiers: list[TierName] = ["FULL", *self.subject.lesser]
-        made: list[PartEntry] = []
-        for tier in tiers:
+        forms = Forms(
+            self.draft,
+            judge,
+            self.subject,
+            given,
+            self.options.formats,
+            self.narrow,
+            self.report,
+            self.rows,
+        )
+        made = forms.of_tier("FULL", self._outputs(self.subject))
+        full = self._full(judge, given, forms) if self.subject.lesser else None
+        for tier in self.subject.lesser:
+            assert full is not None
+            self._judge_tier(tier, full, judge)
             made += forms.of_tier(tier, self._outputs(of_tier(self.subject, tier)))
-        self.rows += forms.rows
         # What runs by default is the first that fits: failed ones come last.
         return sorted(made, key=lambda entry: not entry.passed)
+
+    def _full(self, judge: Judge, given: Subject, forms: Forms) -> Full:
+        """FULL as it runs: natively, or by the first part that ran."""
+        subject = self.subject
+        if not subject.card.layers:
+            outputs = self._outputs(subject).of(judge.rows)
+            return Full(outputs, next(iter(forms.trials.values()), None), "no part of FULL runs")
+        outputs = native_outputs(stack_of_subject(subject)).of(judge.rows)
+        name, whose = ("native", subject) if self.options.cuts.any else ("given", given)
+        return Full(outputs, judge.bundle(name, whose.card, whose.weights, whose.lesser))
+
+    def _judge_tier(self, tier: LesserTier, full: Full, judge: Judge) -> None:
+        self.report(f"judging {tier} against FULL")
+        limits = self.options.tier_limits
+        row = judge_tier(tier, self.subject, full, judge, self.task, limits)
+        self.rows.append(row)
+        self.subject = replace(self.subject, card=with_gates(self.subject.card, {tier: row.gates}))
+        if not row.passed:
+            self.report(f"{tier} FAILED: {worst(row.gates)}")
 
     def _keep_source(self) -> None:
         """The trained model stays beside the card as long as it is the model."""

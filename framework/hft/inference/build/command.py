@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from hft.errors import ConfigError
 from hft.inference.build.building import Options, build_bundle
 from hft.inference.build.evidence import Asked, Evidence, Known, evidence_of, sizes_of
-from hft.inference.build.exports import FORMATS
-from hft.inference.build.forms import Row
+from hft.inference.build.exports import FORMATS, missing_for, missing_of
+from hft.inference.build.forms import NATIVE, Row
 from hft.inference.build.subject import (
     Subject,
     is_bundle,
@@ -21,12 +21,17 @@ from hft.inference.build.subject import (
     read_model,
 )
 from hft.inference.bundle import read_card, require_free
+from hft.inference.card import Gate
+from hft.inference.compress.train_on import require_tool
 from hft.inference.training.task import Report
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-GATES = ("parity", "correlation", "kl", "argmax", "decisions", "latency", "pnl", "budget")
+GATES = (
+    *("parity", "correlation", "kl", "argmax", "decisions"),
+    *("log_loss", "auc", "latency", "pnl", "budget"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +49,32 @@ class Wanted:
     overwrite: bool = False
 
 
-def formats_of(text: str) -> tuple[str, ...]:
-    """`onnx,litert`.
+def formats_of(text: str | None) -> tuple[str, ...]:
+    """`onnx,litert`; None: all, whether or not their libraries are there.
 
     Raises:
-        ConfigError: none of that name.
+        ConfigError: none of that name, or its library is not installed.
     """
+    if text is None:
+        return tuple(FORMATS)
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in FORMATS:
             raise ConfigError(f"--formats has {name!r}; there are {', '.join(FORMATS)}")
+        missing = missing_for(FORMATS[name])
+        if missing:
+            raise ConfigError(f"--formats {name} {missing}")
     return names
+
+
+def _require_libraries(options: Options) -> None:
+    """Of what was asked for by name, before any work."""
+    if options.distil:
+        missing = missing_of(("keras", "tensorflow"), "train")
+        if missing:
+            raise ConfigError(f"--distil: LIGHT {missing}")
+    if options.cuts.train_on:
+        require_tool(options.cuts.train_on)
 
 
 def run_build(wanted: Wanted, report: Report) -> list[Row]:
@@ -64,6 +84,7 @@ def run_build(wanted: Wanted, report: Report) -> list[Row]:
         HftError: it cannot be built; says what would be right.
     """
     require_free(wanted.out, overwrite=wanted.overwrite)
+    _require_libraries(wanted.options)
     subject, evidence = _subject(wanted, report)
     options = wanted.options
     if wanted.calibration is not None:
@@ -112,27 +133,40 @@ def table_of(rows: Sequence[Row]) -> Table:
         by_name = {gate.name: gate for gate in row.gates}
         cells = [_figure(by_name[name]) if name in by_name else "" for name in shown]
         step = f"{row.step_ns / 1e3:.2f}" if row.step_ns else ""
-        verdict = "ok" if row.passed else "[bold red]FAILED[/]"
+        verdict = f"[bold red]{row.verdict}[/]" if not row.passed else row.verdict
         size = f"{row.bytes:,}" if row.bytes else ""
         table.add_row(row.name, size, step, *cells, verdict, row.sha256[:12])
     return table
 
 
-def _figure(gate: object) -> str:
-    from hft.inference.card import Gate
-
-    assert isinstance(gate, Gate)
-    value = f"{gate.value:.3g}" if gate.name != "correlation" else f"{gate.value:.5f}"
-    return value if gate.passed else f"[red]{value}[/]"
+def _figure(gate: Gate) -> str:
+    if not gate.judged:
+        return "not judged"
+    value = f"{gate.value:.5f}" if gate.name == "correlation" else f"{gate.value:.3g}"
+    return f"[red]{value}[/]" if gate.failed else value
 
 
 def notes_of(rows: Sequence[Row]) -> list[str]:
-    """What each gate that failed said, and what every P&L was."""
+    """What each gate that did not pass said, what every P&L was, and what was not built."""
     found = []
     for row in rows:
+        if row.missing:
+            found.append(f"{row.name}: not built: {row.missing}")
         for gate in row.gates:
             if not gate.passed:
                 found.append(f"{row.name}: {gate}")
             elif gate.name == "pnl":
                 found.append(f"{row.name}: pnl: {gate.note}")
     return found
+
+
+def exit_code(rows: Sequence[Row], *, strict: bool) -> int:
+    """How the command ends, the bundle written.
+
+    0: FULL has a form that passed; the native one, where there is one, which is what runs by
+    default. 1: it has none; or, if strict, any gate failed or could not be judged.
+    """
+    native = [row for row in rows if row.name == NATIVE]
+    runs = any(row.passed for row in native or rows if row.tier == "FULL")
+    doubtful = any(not gate.passed for row in rows for gate in row.gates)
+    return 0 if runs and not (strict and doubtful) else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hft.inference.card import LayerEntry, PartEntry, TierName
 
 FORMATS = {"onnx": "onnx", "litert": "litert", "saved_model": "tensorflow"}
 """By the word of `--formats`, the backend that runs it."""
-NEEDS = {
+NEEDS: dict[str, tuple[tuple[str, ...], str]] = {
     "onnx": (("onnx", "onnxruntime"), "onnx"),
     "litert": (("tensorflow", "ai_edge_litert"), "train,litert"),
     "tensorflow": (("keras", "tensorflow"), "train"),
@@ -123,9 +123,6 @@ def parts_of(
 
 def export(part: Part, network: Network, folder: Path, limit_s: float) -> Made:
     """Makes one part in a process of its own; a failure is a result."""
-    missing = missing_for(part.backend)
-    if missing:
-        return Made(part, why_not=missing)
     calibrated = network.calibrated
     arguments = {
         "network": str(network.file),
@@ -177,13 +174,27 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def missing_for(backend: str) -> str:
-    """What is not installed that a backend's parts need; empty: nothing."""
+def missing_for(backend: str, original: Path | None = None) -> str:
+    """What is not installed that a backend's parts need; empty: nothing.
+
+    Args:
+        backend: whose parts.
+        original: what they are made of, if it is no native network.
+    """
     packages, extra = NEEDS[backend]
+    if backend == "onnx" and original is not None and original.suffix == ".keras":
+        packages, extra = (*packages, "keras", "tensorflow", "tf2onnx"), "train,onnx"
+    return missing_of(packages, extra)
+
+
+def missing_of(packages: Iterable[str], extra: str) -> str:
+    """What is not installed of these, and the extra that brings them."""
     absent = [name for name in packages if importlib.util.find_spec(name) is None]
-    if not absent:
-        return ""
-    return f"{', '.join(absent)} not installed: pip install 'hft-framework[{extra}]'"
+    return f"needs {', '.join(absent)}: {install(extra)}" if absent else ""
+
+
+def install(extra: str) -> str:
+    return f"pip install 'hft-framework[{extra}]'"
 
 
 def size_of(path: Path) -> int:

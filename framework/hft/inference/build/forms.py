@@ -31,6 +31,9 @@ from hft.inference.card import Gate, PartEntry, Readout, TierName
 from hft.inference.compress.quantise import activation_ranges
 from hft.inference.training.task import Report
 
+NATIVE = "native"
+"""Name of the row of FULL's own weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -41,11 +44,26 @@ class Row:
     sha256: str
     gates: tuple[Gate, ...]
     step_ns: float = 0.0
+    tier: TierName = "FULL"
+    missing: str = ""
+    """What is not installed that it is made with: it was not built, and is not in the bundle."""
 
     @property
     def passed(self) -> bool:
-        """Whether it may run."""
-        return all(gate.passed for gate in self.gates)
+        """Whether it is there and no gate failed."""
+        return not self.missing and not any(gate.failed for gate in self.gates)
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.missing:
+            return "not built"
+        if not self.passed:
+            return "FAILED"
+        unjudged = [gate.name for gate in self.gates if not gate.judged]
+        if unjudged:
+            return f"{', '.join(unjudged)} not judged"
+        return "passed" if self.gates else "as given"
 
 
 @dataclass
@@ -62,6 +80,8 @@ class Forms:
     narrow: Narrow | None
     report: Report
     rows: list[Row] = field(default_factory=list)
+    trials: dict[Part, Path] = field(default_factory=dict)
+    """Trial bundles of those that ran."""
 
     def of_tier(self, tier: TierName, outputs: Outputs) -> list[PartEntry]:
         """Parts of one tier.
@@ -75,17 +95,29 @@ class Forms:
             return []
         expected = outputs.of(self.judge.rows)
         replayed = self._replayed(tier)
-        trials: dict[Part, Path] = {}
-        return [self._judged(made, expected, replayed, trials) for made in exports]
+        return [self._judged(made, expected, replayed) for made in exports]
+
+    def _with_libraries(self, parts: list[Part]) -> list[Part]:
+        """Those whose library is here; of the others it is told."""
+        found, original = [], self.subject.original
+        for part in parts:
+            missing = missing_for(part.backend, original)
+            if missing:
+                self.report(f"{part.file} not built: {missing}")
+                self.rows.append(Row(part.file, 0, "", (), tier=part.tier, missing=missing))
+            else:
+                found.append(part)
+        return found
 
     def _exports(self, tier: TierName) -> list[Made]:
         subject = of_tier(self.subject, tier)
         if not subject.card.layers:
-            return [self._export_original(part) for part in self._of_original()]
+            parts = self._with_libraries(self._of_original())
+            return [self._export_original(part) for part in parts]
         network = self._network(subject, tier)
         is_calibrated = self.narrow is not None
         wanted = parts_of(self.formats, network.window_rows, tier, is_calibrated=is_calibrated)
-        return [self._export(part, network) for part in wanted]
+        return [self._export(part, network) for part in self._with_libraries(wanted)]
 
     def _export(self, part: Part, network: Network) -> Made:
         self.report(f"exporting {part.file}")
@@ -103,9 +135,6 @@ class Forms:
 
     def _export_original(self, part: Part) -> Made:
         self.report(f"exporting {part.file}")
-        missing = missing_for(part.backend)
-        if missing:
-            return Made(part, why_not=missing)
         card = self.subject.card
         arguments = {
             "original": str(self.subject.original),
@@ -150,15 +179,16 @@ class Forms:
         made: Made,
         expected: npt.NDArray[np.float64],
         replayed: Path | None,
-        trials: dict[Part, Path],
     ) -> PartEntry:
         part, entry = made.part, made.part.entry(made.sha256)
         if made.why_not:
             trial = Trial((broken(made.why_not),))
         else:
             self.report(f"judging {part.file}")
-            trial = self._tried(part, entry, expected, replayed, trials)
-        self.rows.append(Row(part.file, made.bytes, made.sha256, trial.gates, trial.step_ns))
+            trial = self._tried(part, entry, expected, replayed)
+        self.rows.append(
+            Row(part.file, made.bytes, made.sha256, trial.gates, trial.step_ns, part.tier)
+        )
         failed = gates.worst(trial.gates)
         if failed:
             self.report(f"{part.file} FAILED: {failed}")
@@ -170,17 +200,16 @@ class Forms:
         entry: PartEntry,
         expected: npt.NDArray[np.float64],
         replayed: Path | None,
-        trials: dict[Part, Path],
     ) -> Trial:
         subject = self.subject
         folder = self.judge.part(
             self.draft / part.file, entry, subject.card, subject.weights, subject.lesser
         )
-        timed = trials.get(part.parent) if part.parent else None
+        timed = self.trials.get(part.parent) if part.parent else None
         parent = Parent(expected, timed, replayed)
         trial = self.judge.try_form(folder, parent, readout_of(subject, part.tier))
         if trial.outputs is not None:
-            trials[part] = folder
+            self.trials[part] = folder
         if part.parent and timed is None:
             missing = broken(f"{part.parent.file} is not there to compare", "latency")
             return Trial((*trial.gates, missing), trial.outputs, trial.step_ns)
@@ -191,8 +220,15 @@ def of_tier(subject: Subject, tier: TierName) -> Subject:
     """A tier as a model of its own; lesser ones see one row."""
     if tier == "FULL":
         return subject
-    card = subject.card
-    card = msgspec.structs.replace(card, layers=card.tiers[tier].layers, window_rows=0)
+    card, entry = subject.card, subject.card.tiers[tier]
+    card = msgspec.structs.replace(
+        card,
+        layers=entry.layers,
+        window_rows=0,
+        warm_up_rows=entry.warm_up_rows,
+        readout=readout_of(subject, tier),
+        tiers={},
+    )
     return Subject(card, subject.lesser[tier])
 
 

@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from hft.inference.bench.ratio import Ratio
 from hft.inference.build import gates
 from hft.inference.build.apart import ApartError, call_apart
 from hft.inference.build.evidence import Replay
-from hft.inference.build.gates import Gains, broken
+from hft.inference.build.gates import PARTS, Gains, Limits, broken, not_judged
 from hft.inference.bundle import Weights, save_bundle
 from hft.inference.card import Card, Gate, LesserTier, PartEntry, Readout
 
@@ -41,6 +42,9 @@ class Parent:
     """Trial bundle that its steps are timed against; None: it is the first of its kind."""
     replayed: Path | None = None
     """Trial bundle that its P&L is compared with; None: no P&L."""
+    limits: Limits = PARTS
+    slope: float = 1.0
+    """Of the form's forecast over the parent's, as `shrink` has it."""
 
 
 @dataclass
@@ -108,25 +112,28 @@ class Judge:
         except ApartError as error:
             return Trial((broken(str(error), "run"),))
         outputs = np.load(out)[:, : parent.outputs.shape[1]].astype(np.float64)
-        found = gates.output_gates(parent.outputs[self.warm :], outputs[self.warm :], readout)
+        ratio, limits = Ratio(**told["ratio"]), parent.limits
+        found = gates.output_gates(
+            parent.outputs[self.warm :], outputs[self.warm :], readout, limits, parent.slope
+        )
         if parent.timed is not None:
-            found.append(gates.latency_gate(told["ratio"], told["ours_ns"], told["parent_ns"]))
+            found.append(gates.latency_gate(ratio, limits))
         if self.budget_ns:
             found.append(gates.budget_gate(told["p99_ns"], self.budget_ns))
         if parent.replayed is not None and self.replay is not None:
-            found += self._pnl(folder, parent.replayed, found)
-        return Trial(tuple(found), outputs, told["ours_ns"])
+            found += self._pnl(folder, parent.replayed, limits, found)
+        return Trial(tuple(found), outputs, ratio.new_ns)
 
-    def _pnl(self, folder: Path, parent: Path, found: list[Gate]) -> list[Gate]:
-        if not all(gate.passed for gate in found if gate.name not in ("latency", "budget")):
+    def _pnl(self, folder: Path, parent: Path, limits: Limits, found: list[Gate]) -> list[Gate]:
+        others = any(gate.failed for gate in found if gate.name not in ("latency", "budget"))
+        if others and not limits.is_lesser:
             return []  # outputs that are others make other trades: a replay says nothing new
         theirs, ours = self.gains(parent), self.gains(folder)
-        for side, whose in ((theirs, "the parent's replay"), (ours, "its replay")):
-            if isinstance(side, str):
-                return [broken(f"{whose}: {side}", "pnl")]
-        assert isinstance(theirs, Gains)
-        assert isinstance(ours, Gains)
-        return [gates.pnl_gate(theirs, ours)]
+        if isinstance(theirs, str):
+            return [not_judged("pnl", f"the parent's replay: {theirs}")]
+        if isinstance(ours, str):
+            return [broken(f"its replay: {ours}", "pnl")]
+        return [gates.pnl_gate(theirs, ours, limits)]
 
     def gains(self, folder: Path) -> Gains | str:
         """P&L of a replay with a trial bundle; words: why there is none."""

@@ -14,6 +14,7 @@ import numpy as np
 from hft.errors import ConfigError, ModelError
 from hft.inference.build.apart import ApartError, call_apart
 from hft.inference.build.evidence import Evidence, Known, require_width
+from hft.inference.build.exports import missing_of
 from hft.inference.build.native_layers import SAME
 from hft.inference.build.work import read_network
 from hft.inference.bundle import (
@@ -80,7 +81,10 @@ def is_bundle(path: Path) -> bool:
 def of_bundle(path: Path) -> Subject:
     """A bundle; parts and gates are of a build before, and made anew."""
     bundle = load_bundle(path, placeholders(read_card(path / CARD)))
-    card = msgspec.structs.replace(bundle.card, parts=(), gates=())
+    tiers = {
+        name: msgspec.structs.replace(entry, gates=()) for name, entry in bundle.card.tiers.items()
+    }
+    card = msgspec.structs.replace(bundle.card, parts=(), gates=(), tiers=tiers)
     source = _source(path, card)
     if bundle.card.layers:
         return Subject(card, bundle.weights, bundle.lesser, source=source)
@@ -107,12 +111,18 @@ def read_model(path: Path, window_rows: int, limit_s: float) -> Read:
 
     Raises:
         ModelError: it is none, or its library does not read it in time.
+        ConfigError: its library is not installed.
     """
     saved = (path / "saved_model.pb").is_file()
     if not path.exists():
         raise ModelError(f"{path}: no such file or folder; {KINDS}")
     if not (saved or (path.is_file() and path.suffix in (".keras", ".onnx"))):
         raise ModelError(f"{path}: {KINDS}")
+    of_onnx = path.suffix == ".onnx"
+    packages = ("onnx", "onnxruntime") if of_onnx else ("keras", "tensorflow")
+    missing = missing_of(packages, "onnx" if of_onnx else "train")
+    if missing:
+        raise ConfigError(f"{path}: reading it {missing}")
     with tempfile.TemporaryDirectory(prefix="hft-build-") as folder:
         network = Path(folder) / "network.npz"
         arguments = {"file": str(path), "network": str(network), "window_rows": window_rows}

@@ -6,6 +6,7 @@ will run: a backend picks parts by itself.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,8 +50,7 @@ def try_steps(folder: str, parent: str, rows: str, out: str) -> dict[str, Any]:
         out: .npy to write: outputs, (n, m).
 
     Returns:
-        ratio (ours over the parent's, the median over rounds), ours_ns, parent_ns (medians of a
-        step), and p99_ns of ours.
+        ratio (a `Ratio` of medians of a step, ours over the parent's), and p99_ns of ours.
     """
     x = np.ascontiguousarray(np.load(rows), np.float64)
     backends = [opened(without_code(place)) for place in (folder, parent) if place]
@@ -74,11 +74,8 @@ def _timed(backends: list[Backend], x: npt.NDArray[np.float64]) -> dict[str, Any
 
     ours, parent = (partial(_short_run, backend, x) for backend in (backends[0], backends[-1]))
     of_ours, of_parent = in_turns(ours, parent, seconds=0.0)
-    median = latency_ratios(of_ours, of_parent)["p50"]
     return {
-        "ratio": median.value,
-        "ours_ns": median.new_ns,
-        "parent_ns": median.old_ns,
+        "ratio": asdict(latency_ratios(of_ours, of_parent)["p50"]),
         "p99_ns": float(np.quantile(np.concatenate(of_ours), 0.99)),
     }
 

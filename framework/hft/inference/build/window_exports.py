@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from pathlib import Path
 
@@ -26,10 +25,6 @@ def export_original(original: str, file: str, backend: str, window_rows: int, in
     elif backend == "tensorflow":
         _save_model(source, path, window_rows, inputs)
     else:
-        if importlib.util.find_spec("tf2onnx") is None:
-            raise ModelError(
-                "Keras' exporter to ONNX needs tf2onnx: pip install 'hft-framework[onnx]'"
-            )
         tensorflow()
         import keras
 

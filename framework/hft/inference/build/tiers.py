@@ -1,0 +1,149 @@
+"""Is a lesser tier worth having? LIGHT and MICRO against FULL, and against the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+import msgspec
+
+from hft.errors import ConfigError
+from hft.inference.build.forms import Row, of_tier, readout_of
+from hft.inference.build.gates import Limits, at_least, at_most, not_judged
+from hft.inference.build.judge import Judge, Parent
+from hft.inference.build.parents import Floats
+from hft.inference.build.smaller import stack_of_subject
+from hft.inference.build.subject import Subject
+from hft.inference.card import Card, Gate, LesserTier
+from hft.inference.dataset.classes import OUTPUTS
+from hft.inference.training.metrics import measure
+from hft.inference.training.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class TierLimits:
+    """What a lesser tier must hold against FULL; what it loses is printed, whatever the limits."""
+
+    correlation: float = 0.5
+    """Least, of any output with FULL's."""
+    kl: float = 0.2
+    """Most [nats], and less than FULL's own mean, which says nothing of a row, has."""
+    argmax: float = 0.5
+    """Least share of rows with FULL's most probable class, and more than by chance."""
+    decisions: float = 0.5
+    """Least share of rows with FULL's side, and more than by chance."""
+    latency: float = 1.0
+    """Of FULL's; the whole interval has to lie below."""
+    pnl: float = -0.5
+    """Of the difference to FULL, in half-widths of FULL's own interval: its upper end counts."""
+    log_loss: float = 1.0
+    """Most on the labels, of what training's shares of the classes have."""
+    auc: float = 0.5
+    """Least of up and down."""
+
+    @property
+    def of_outputs(self) -> Limits:
+        """Those held against FULL's outputs."""
+        own = {field.name for field in fields(Limits)}
+        values = {name: value for name, value in asdict(self).items() if name in own}
+        return Limits(**values, is_lesser=True)
+
+
+def limits_of(texts: Sequence[str]) -> TierLimits:
+    """`("kl=0.1", "auc=0.55")`.
+
+    Raises:
+        ConfigError: no gate of that name, or no number.
+    """
+    limits = TierLimits()
+    names = [field.name for field in fields(TierLimits)]
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in names:
+            raise ConfigError(f"--tier-limit {text}: there are {', '.join(names)}")
+        try:
+            limits = replace(limits, **{name: float(value)})
+        except ValueError:
+            raise ConfigError(f"--tier-limit {text}: want a number, {name}=0.5") from None
+    return limits
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """What tiers are held against."""
+
+    outputs: Floats
+    """On the judge's rows."""
+    folder: Path | None
+    """Trial bundle that runs it; None: there is none."""
+    no_folder: str = ""
+
+
+def judge_tier(
+    tier: LesserTier,
+    subject: Subject,
+    full: Full,
+    judge: Judge,
+    task: Task | None,
+    limits: TierLimits,
+) -> Row:
+    """Holds the native form of a tier against FULL on rows that neither was fitted on.
+
+    Args:
+        tier: which.
+        subject: has it.
+        full: what it repeats.
+        judge: rows and market.
+        task: rows with labels; None: none were given.
+        limits: what must hold.
+    """
+    alone = of_tier(subject, tier)
+    size = sum(a.nbytes for of in alone.weights for a in of.values())
+    if task is None:
+        gates = (not_judged("outputs", "no rows: give --dataset or --store"),)
+        return Row(tier.lower(), size, "", gates, tier=tier)
+    folder = judge.bundle(tier, alone.card, alone.weights)
+    timed = full.folder
+    parent = Parent(full.outputs, timed, timed, limits.of_outputs, _slope(subject, tier))
+    trial = judge.try_form(folder, parent, subject.card.readout)
+    found = [*trial.gates, *label_gates(alone, task, limits)]
+    if timed is None:
+        found.append(not_judged("latency", full.no_folder))
+    return Row(tier.lower(), size, "", tuple(found), trial.step_ns, tier)
+
+
+def _slope(subject: Subject, tier: LesserTier) -> float:
+    full, own = subject.card.readout, readout_of(subject, tier)
+    return own.shrink / full.shrink if full and own and full.shrink else 1.0
+
+
+def label_gates(alone: Subject, task: Task, limits: TierLimits) -> list[Gate]:
+    """A tier on its own against what happened in the test slice.
+
+    Args:
+        alone: the tier as a model of its own.
+        task: rows with labels.
+        limits: what must hold.
+    """
+    card = alone.card
+    if card.outputs != OUTPUTS or card.readout is None:
+        return [not_judged("log_loss", f"labels are {', '.join(OUTPUTS)}, outputs others")]
+    p = stack_of_subject(alone).outputs(task.rows, task.parts.test)
+    told = measure(task, p, card.readout)
+    loss, shares = told["log_loss"], told["log_loss_of_shares"]
+    note = f"{loss:.4g} nats, the classes' shares {shares:.4g}"
+    found = [at_most("log_loss", loss / shares, limits.log_loss, note)]
+    sides = [told[name] for name in ("auc_up", "auc_down") if name in told]
+    if sides:
+        found.append(at_least("auc", min(sides), limits.auc, "the lesser of up and down"))
+    return found
+
+
+def with_gates(card: Card, found: Mapping[LesserTier, tuple[Gate, ...]]) -> Card:
+    """The card with what each tier held."""
+    tiers = {
+        name: msgspec.structs.replace(entry, gates=found.get(name, entry.gates))
+        for name, entry in card.tiers.items()
+    }
+    return msgspec.structs.replace(card, tiers=tiers)
