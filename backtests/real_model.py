@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hft.data.importing import import_source
@@ -100,44 +102,59 @@ MARKETS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    each_market(__doc__, judge)
+
+
+def each_market(title: str | None, judge: Callable[[Market, Path, Path], None]) -> None:
+    """Judges the markets of the command line whose capture is there; others are told."""
+    parser = argparse.ArgumentParser(description=title)
     known = Path(os.environ.get("HFT_DATA", ROOT.parent / "shared/data"))
     parser.add_argument("--data", type=Path, default=known, help="folder of the files")
     parser.add_argument("only", nargs="*", metavar="MARKET", help=" ".join(MARKETS))
     args = parser.parse_args()
     for name in args.only or MARKETS:
+        market = MARKETS[name]
+        if not (args.data / market.file).is_file():
+            print(f"{market.title}: left out, no {args.data / market.file}")
+            continue
         with tempfile.TemporaryDirectory() as home:
-            judge(MARKETS[name], args.data, Path(home))
+            judge(market, args.data, Path(home))
 
 
 def judge(market: Market, data: Path, home: Path) -> None:
-    store = Store(home / "store")
-    for source in open_sources(market.form, [data / market.file]):
-        import_source(source, store, **market.options)
-    latency = {"entry": market.leg, "response": market.leg, "inference": SERVICE_NS}
-    columns = prepare(Columns, home / "store", recipe={"latency": latency})
-    material = of_plan(columns, labels=market.labels)
-    bundles = [trained(material, market, home, seed) for seed in SEEDS]
+    store, latency, material = imported(market, data, home)
+    config = TrainConfig(
+        model="lstm:16", lanes=market.lanes, reach_rows=40, epochs=8, learning_rate=3e-3
+    )
+    bundles = [
+        trained(material, msgspec.structs.replace(config, seed=seed), home / f"{seed}.bundle")
+        for seed in SEEDS
+    ]
     horizon = bundles[0].card.horizon_ns / 1e9
     print(f"\n**{market.title}**: {len(material.rows):,} rows, horizon {horizon:g} s\n")
     show_forecasts(bundles)
-    show_profit(market, home / "store", latency, material, bundles)
+    show_profit(market, store, latency, material, bundles)
 
 
-def trained(material: Material, market: Market, home: Path, seed: int) -> Bundle:
-    config = TrainConfig(
-        model="lstm:16",
-        lanes=market.lanes,
-        reach_rows=40,
-        epochs=8,
-        learning_rate=3e-3,
-        seed=seed,
-    )
+def imported(
+    market: Market, data: Path, home: Path, columns: type[Strategy] = Columns
+) -> tuple[Path, dict[str, Any], Material]:
+    """The store, latency in a recipe's terms, and what to train on."""
+    folder = home / "store"
+    store = Store(folder)
+    for source in open_sources(market.form, [data / market.file]):
+        import_source(source, store, **market.options)
+    latency = {"entry": market.leg, "response": market.leg, "inference": SERVICE_NS}
+    plan = prepare(columns, folder, recipe={"latency": latency})
+    return folder, latency, of_plan(plan, labels=market.labels)
+
+
+def trained(material: Material, config: TrainConfig, out: Path) -> Bundle:
     return train(
         material.rows,
         material.features,
         material.config(config),
-        out=home / f"{seed}.bundle",
+        out=out,
         data=material.data,
         parts=material.parts,
         classes=material.classes,
