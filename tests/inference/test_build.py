@@ -3,12 +3,11 @@
 import importlib.util
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from building import LIBRARIES, built, quiet, require
+from building import LIBRARIES, MARKET, STRATEGY, built, quiet, require, synthetic_dataset
 from click.testing import CliRunner
 from tiny_models import K, card_of, layers_of, random_weights, tiny_bundle
 
@@ -312,25 +311,12 @@ def test_a_damaged_model_file_of_a_bundle_is_told(tmp_path):
     assert msgspec.structs.replace(bundle.card, source_sha256="").source_sha256 == ""
 
 
-STRATEGIES = Path(__file__).parents[2] / "strategies"
-MARKET = {
-    "data.synth.messages_per_s": 2000,
-    "data.synth.calm_s": 20,
-    "data.synth.storm_s": 6,
-    "data.synth.symbols": ("BTCUSDT",),
-}
+STRATEGIES = STRATEGY.parent
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
-    from hft.inference.dataset.command import make_datasets
-    from hft.plan import prepare
-
-    folder = tmp_path_factory.mktemp("sets") / "set"
-    settings = MARKET | {"data.synth.duration_s": 240}
-    plan = prepare(STRATEGIES / "lstm_mm.py", "synth", settings=settings)
-    make_datasets(plan, folder, labels="500ms", latency="1ms")
-    return folder
+    return synthetic_dataset(tmp_path_factory.mktemp("sets") / "set")
 
 
 def test_a_bundle_is_built_on_a_data_set_and_judged_by_pnl(dataset, tmp_path):

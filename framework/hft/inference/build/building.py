@@ -208,11 +208,13 @@ class Building:
 
     def _full(self, judge: Judge, given: Subject, forms: Forms) -> Full:
         """FULL as it runs: natively, or by the first part that ran."""
-        subject = self.subject
+        subject, task, outputs = self.subject, self.task, None
         if not subject.card.layers:
-            outputs = self._outputs(subject).of(judge.rows)
-            return Full(outputs, next(iter(forms.trials.values()), None), "no part of FULL runs")
-        outputs = native_outputs(stack_of_subject(subject)).of(judge.rows)
+            if task is not None:
+                outputs = self._outputs(subject).on(task.rows, task.parts.test)
+            return Full(outputs, next(iter(forms.trials.values()), None))
+        if task is not None:
+            outputs = stack_of_subject(subject).outputs(task.rows, task.parts.test)
         name, whose = ("native", subject) if self.options.cuts.any else ("given", given)
         return Full(outputs, judge.bundle(name, whose.card, whose.weights, whose.lesser))
 

@@ -147,7 +147,7 @@ def _figure(gate: Gate) -> str:
 
 
 def notes_of(rows: Sequence[Row]) -> list[str]:
-    """What each gate that did not pass said, what every P&L was, and what was not built."""
+    """What gates that did not pass said, every P&L, tiers by weather, and what was not built."""
     found = []
     for row in rows:
         if row.missing:
@@ -155,8 +155,8 @@ def notes_of(rows: Sequence[Row]) -> list[str]:
         for gate in row.gates:
             if not gate.passed:
                 found.append(f"{row.name}: {gate}")
-            elif gate.name == "pnl":
-                found.append(f"{row.name}: pnl: {gate.note}")
+            elif gate.name == "pnl" or (gate.name == "correlation" and gate.note):
+                found.append(f"{row.name}: {gate.name}: {gate.note}")
     return found
 
 

@@ -88,7 +88,7 @@ def output_gates(
     if not finite.all():
         share = float(finite.mean())
         return [Gate(name="finite", value=share, limit=1.0, passed=False, note="NaN or infinity")]
-    found = [at_least("correlation", _least_correlation(parent, ours), limits.correlation)]
+    found = [at_least("correlation", least_correlation(parent, ours), limits.correlation)]
     if are_probabilities(parent):
         found.append(_kl_gate(parent, ours, limits))
         found.append(_agreement("argmax", parent.argmax(axis=1), ours.argmax(axis=1), limits))
@@ -204,7 +204,8 @@ def _forecast(outputs: Floats, readout: Readout | None) -> Floats:
     return np.asarray(last - outputs[:, 0] if are_probabilities(outputs) else last)
 
 
-def _least_correlation(parent: Floats, ours: Floats) -> float:
+def least_correlation(parent: Floats, ours: Floats) -> float:
+    """Over outputs, each with the parent's."""
     return min(_alike(parent[:, n], ours[:, n]) for n in range(parent.shape[1]))
 
 

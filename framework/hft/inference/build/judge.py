@@ -36,15 +36,13 @@ class Trial:
 class Parent:
     """What a form is held against."""
 
-    outputs: Floats
-    """Without what a readout adds."""
+    outputs: Floats | None
+    """On the judge's rows, without what a readout adds; None: they are compared elsewhere."""
     timed: Path | None = None
     """Trial bundle that its steps are timed against; None: it is the first of its kind."""
     replayed: Path | None = None
     """Trial bundle that its P&L is compared with; None: no P&L."""
     limits: Limits = PARTS
-    slope: float = 1.0
-    """Of the form's forecast over the parent's, as `shrink` has it."""
 
 
 @dataclass
@@ -111,11 +109,12 @@ class Judge:
             told = call_apart("hft.inference.build.trials:try_steps", arguments, self.limit_s)
         except ApartError as error:
             return Trial((broken(str(error), "run"),))
-        outputs = np.load(out)[:, : parent.outputs.shape[1]].astype(np.float64)
-        ratio, limits = Ratio(**told["ratio"]), parent.limits
-        found = gates.output_gates(
-            parent.outputs[self.warm :], outputs[self.warm :], readout, limits, parent.slope
-        )
+        outputs, ratio = np.load(out).astype(np.float64), Ratio(**told["ratio"])
+        theirs, limits = parent.outputs, parent.limits
+        found: list[Gate] = []
+        if theirs is not None:
+            outputs = outputs[:, : theirs.shape[1]]
+            found += gates.output_gates(theirs[self.warm :], outputs[self.warm :], readout, limits)
         if parent.timed is not None:
             found.append(gates.latency_gate(ratio, limits))
         if self.budget_ns:

@@ -7,10 +7,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from hft.errors import ConfigError
 from hft.inference.build.forms import Row, of_tier, readout_of
-from hft.inference.build.gates import Limits, at_least, at_most, not_judged
+from hft.inference.build.gates import (
+    Limits,
+    at_least,
+    at_most,
+    least_correlation,
+    not_judged,
+    output_gates,
+)
 from hft.inference.build.judge import Judge, Parent
 from hft.inference.build.parents import Floats
 from hft.inference.build.smaller import stack_of_subject
@@ -73,11 +82,10 @@ def limits_of(texts: Sequence[str]) -> TierLimits:
 class Full:
     """What tiers are held against."""
 
-    outputs: Floats
-    """On the judge's rows."""
+    outputs: Floats | None
+    """On the test slice; None: no rows were given."""
     folder: Path | None
     """Trial bundle that runs it; None: there is none."""
-    no_folder: str = ""
 
 
 def judge_tier(
@@ -90,27 +98,53 @@ def judge_tier(
 ) -> Row:
     """Holds the native form of a tier against FULL on rows that neither was fitted on.
 
+    All of the test slice, not the judge's rows alone: a lesser tier is another model, and what it
+    is worth differs by weather.
+
     Args:
         tier: which.
         subject: has it.
         full: what it repeats.
-        judge: rows and market.
+        judge: times it and has the market.
         task: rows with labels; None: none were given.
         limits: what must hold.
     """
     alone = of_tier(subject, tier)
     size = sum(a.nbytes for of in alone.weights for a in of.values())
-    if task is None:
+    if task is None or full.outputs is None:
         gates = (not_judged("outputs", "no rows: give --dataset or --store"),)
         return Row(tier.lower(), size, "", gates, tier=tier)
-    folder = judge.bundle(tier, alone.card, alone.weights)
-    timed = full.folder
-    parent = Parent(full.outputs, timed, timed, limits.of_outputs, _slope(subject, tier))
-    trial = judge.try_form(folder, parent, subject.card.readout)
-    found = [*trial.gates, *label_gates(alone, task, limits)]
-    if timed is None:
-        found.append(not_judged("latency", full.no_folder))
-    return Row(tier.lower(), size, "", tuple(found), trial.step_ns, tier)
+    cut = task.parts.test
+    p, known = stack_of_subject(alone).outputs(task.rows, cut), task.weight[cut] > 0
+    found = output_gates(
+        full.outputs[known],
+        p[known],
+        subject.card.readout,
+        limits.of_outputs,
+        _slope(subject, tier),
+    )
+    found = [_by_weather(gate, full.outputs, p, known, task) for gate in found]
+    found += label_gates(alone.card, p, task, limits)
+    parent = Parent(None, full.folder, full.folder, limits.of_outputs)
+    trial = judge.try_form(judge.bundle(tier, alone.card, alone.weights), parent, None)
+    if full.folder is None:
+        found.append(not_judged("latency", "no part of FULL ran"))
+    return Row(tier.lower(), size, "", (*found, *trial.gates), trial.step_ns, tier)
+
+
+def _by_weather(
+    gate: Gate, full: Floats, p: Floats, known: npt.NDArray[np.bool_], task: Task
+) -> Gate:
+    """The gate `correlation` with what it is in calm and in storm."""
+    if gate.name != "correlation":
+        return gate
+    storm = task.rows.storm[task.parts.test]
+    told = [
+        f"{name} {least_correlation(full[at], p[at]):.2f}"
+        for name, at in (("calm", known & ~storm), ("storm", known & storm))
+        if at.any()
+    ]
+    return msgspec.structs.replace(gate, note=", ".join(told))
 
 
 def _slope(subject: Subject, tier: LesserTier) -> float:
@@ -118,18 +152,17 @@ def _slope(subject: Subject, tier: LesserTier) -> float:
     return own.shrink / full.shrink if full and own and full.shrink else 1.0
 
 
-def label_gates(alone: Subject, task: Task, limits: TierLimits) -> list[Gate]:
+def label_gates(card: Card, p: Floats, task: Task, limits: TierLimits) -> list[Gate]:
     """A tier on its own against what happened in the test slice.
 
     Args:
-        alone: the tier as a model of its own.
+        card: of the tier as a model of its own.
+        p: what it says there, (n, outputs).
         task: rows with labels.
         limits: what must hold.
     """
-    card = alone.card
     if card.outputs != OUTPUTS or card.readout is None:
         return [not_judged("log_loss", f"labels are {', '.join(OUTPUTS)}, outputs others")]
-    p = stack_of_subject(alone).outputs(task.rows, task.parts.test)
     told = measure(task, p, card.readout)
     loss, shares = told["log_loss"], told["log_loss_of_shares"]
     note = f"{loss:.4g} nats, the classes' shares {shares:.4g}"
