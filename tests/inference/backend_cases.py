@@ -303,11 +303,18 @@ def export_apart(folder: Path, orders: list[dict[str, Any]]) -> None:
 
 
 @contextmanager
-def rest_server(*models: str, load_s: float = 0.0, compute_s: float = 0.0) -> Iterator[str]:
-    """A server of `NAME=FOLDER` models; gives http://HOST:PORT/v1/models/."""
+def rest_server(
+    *models: str,
+    labels: Sequence[str] = (),
+    port: int = 0,
+    load_s: float = 0.0,
+    compute_s: float = 0.0,
+) -> Iterator[str]:
+    """A server of models as rest_server.py has them; gives http://HOST:PORT/v1/models/."""
     script = Path(__file__).with_name("rest_server.py")
     command = [sys.executable, "-W", "ignore", str(script), *models]
-    command += ["--load-s", str(load_s), "--compute-s", str(compute_s)]
+    command += ["--load-s", str(load_s), "--compute-s", str(compute_s), "--port", str(port)]
+    command += [word for label in labels for word in ("--label", label)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
-import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -21,6 +18,7 @@ from backend_cases import (
     stack_of,
 )
 from click.testing import CliRunner
+from odd_server import odd_server
 
 from hft.cli.main import cli
 from hft.errors import ConfigError, ModelError, VenueDisconnected, VenueTimeout
@@ -67,7 +65,16 @@ def test_the_contract_in_row_and_columnar_format(url):
     [
         ("other", "{}", 404, "Servable not found for request: Latest.other."),
         ("dense", "{", 400, "JSON Parse error"),
-        ("dense", '{"inputs": 1, "instances": 1}', 400, "both are there"),
+        ("dense", '{"inputs": 1, "instances": 1}', 400, "expecting only one of 'inputs' or"),
+        ("dense", "{}", 400, "Missing 'inputs' or 'instances' key"),
+        (
+            "dense",
+            '{"signature_name": "step", "instances": []}',
+            400,
+            "No values in 'instances' array",
+        ),
+        ("dense/versions/7", '{"inputs": 1}', 404, r"Servable not found .* Specific.dense, 7."),
+        ("dense/labels/new", '{"inputs": 1}', 400, "Unrecognized servable version label: new"),
         ("dense", '{"signature_name": "no", "inputs": 1}', 400, '"no.*not found'),
         (
             "gru",
@@ -109,7 +116,7 @@ def test_another_model_behind_the_url_is_refused(bundles, url, tmp_path):
     other = save_bundle(tmp_path / "other.bundle", card_of("dense", stack), weights)
     with pytest.raises(ModelError, match=r"it serves another model; deploy this bundle's"):
         open_backend(other, "serving", url=url + "dense")
-    with pytest.raises(ModelError, match=r"status 404.*Servable not found"):
+    with pytest.raises(ModelError, match=r"status 404.*Could not find any versions of model noth"):
         open_backend(bundles["dense"], "serving", url=url + "nothing")
 
 
@@ -128,38 +135,6 @@ def test_nobody_there_is_told_after_the_time_to_get_ready(bundles):
     url = f"http://127.0.0.1:{port}/v1/models/dense"
     with pytest.raises(VenueTimeout, match=r"not ready after 0.2 s: GET .*refused"):
         open_backend(bundles["dense"], "serving", url=url, ready_s=0.2)
-
-
-@contextmanager
-def odd_server(content, delay_s=0.0, drop=()):
-    """Answers everything alike; hangs up on requests whose number is in `drop`."""
-
-    class Odd(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        asked = 0
-
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            Odd.asked += 1
-            time.sleep(delay_s)
-            if Odd.asked in drop:
-                self.close_connection = True
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *args):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Odd)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1/models/odd", Odd
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_late_answers_and_hang_ups_are_told_and_not_tried_again():

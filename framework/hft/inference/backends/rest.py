@@ -5,17 +5,22 @@
     POST URL:predict          {"signature_name", "inputs": {name: tensor}} -> {"outputs": ...}
                               {"signature_name", "instances": [row]}      -> {"predictions": [row]}
 
-where URL is http://HOST:8501/v1/models/NAME, with /versions/N for one version. Of a single output
-the name is left out. What goes wrong comes as {"error": words}.
+where URL is http://HOST:8501/v1/models/NAME, with /versions/N for one version and /labels/NAME for
+the one that a label points at. Of a single output the name is left out. What goes wrong comes as
+{"error": words}. Numbers may be NaN and Infinity, which JSON has not.
 
 Nothing is tried twice: an answer that is late is worth nothing, and a caller that waits for the
 second try would not know. After an error the connection is closed, and the next request opens
-another.
+another. One that the server has closed while it was idle (a restart, a proxy that tidies up) is
+noticed before anything is sent on it, and told as a warning.
 """
 
 from __future__ import annotations
 
 import http.client
+import json
+import logging
+import select
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +28,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hft.errors import ConfigError, ModelError, VenueDisconnected, VenueTimeout
+
+log = logging.getLogger(__name__)
 
 _JSON = {"Content-Type": "application/json"}
 _SHOWN = 300
@@ -66,8 +73,8 @@ class RestClient:
         status, content, _ = self._sent("GET", "/metadata", None)
         return self._read("/metadata", status, content)
 
-    def wait_ready(self, ready_s: float) -> str:
-        """The version that is served, once there is one.
+    def wait_ready(self, ready_s: float) -> None:
+        """Until a version is served.
 
         Raises:
             ModelError: the server knows no such model, or failed to load it.
@@ -77,9 +84,9 @@ class RestClient:
         while True:
             try:
                 status, content, _ = self._sent("GET", "", None)
-                version, told = _state_of(self._read("", status, content), self.url)
-                if version:
-                    return version
+                told = _not_ready(self._read("", status, content), self.url)
+                if not told:
+                    return
             except (VenueDisconnected, VenueTimeout) as error:  # not there, or busy loading
                 told = str(error)
             if time.monotonic() > end:
@@ -93,6 +100,9 @@ class RestClient:
     def _sent(
         self, method: str, tail: str, body: bytes | None
     ) -> tuple[int, bytes, http.client.HTTPMessage]:
+        if self._was_closed():
+            log.warning("%s: the server closed the connection; another is opened", self.url)
+            self.close()
         try:
             self._connection.request(method, self._path + tail, body, _JSON)
             answer = self._connection.getresponse()
@@ -107,6 +117,15 @@ class RestClient:
             told = str(error) or type(error).__name__
             raise VenueDisconnected(f"{method} {self.url}{tail}: {told}") from error
 
+    def _was_closed(self) -> bool:
+        """By the other side, while nothing was asked."""
+        sock = self._connection.sock
+        if sock is None:
+            return False
+        poll = select.poll()
+        poll.register(sock, select.POLLRDHUP)  # hang-ups and errors are told unasked
+        return bool(poll.poll(0))
+
     def _read(self, tail: str, status: int, content: bytes) -> Any:
         told = " ".join(content.decode("utf-8", "replace").split())[:_SHOWN]
         if status != http.client.OK:
@@ -114,11 +133,17 @@ class RestClient:
         try:
             return msgspec.json.decode(content)
         except msgspec.DecodeError as error:
-            raise ModelError(f"{self.url}{tail}: answer is not JSON ({error}): {told}") from error
+            return self._with_nan(tail, content, told, error)
+
+    def _with_nan(self, tail: str, content: bytes, told: str, strict: Exception) -> Any:
+        try:
+            return json.loads(content)  # slower, and knows NaN and Infinity
+        except ValueError:
+            raise ModelError(f"{self.url}{tail}: answer is not JSON ({strict}): {told}") from strict
 
 
-def _state_of(told: Any, url: str) -> tuple[str, str]:
-    """Newest version that answers, or why there is none."""
+def _not_ready(told: Any, url: str) -> str:
+    """Why no version answers; empty: one does."""
     try:
         versions = [
             (v["version"], v["state"], v.get("status", {})) for v in told["model_version_status"]
@@ -127,10 +152,9 @@ def _state_of(told: Any, url: str) -> tuple[str, str]:
         raise ModelError(
             f"{url}: not the status of a served model: {str(told)[:_SHOWN]}"
         ) from error
-    ready = [version for version, state, _ in versions if state == _READY]
-    if ready:
-        return max(ready, key=int), ""
+    if any(state == _READY for _, state, _ in versions):
+        return ""
     errors = [s.get("error_message") for _, state, s in versions if state == _FAILED]
     if versions and len(errors) == len(versions) and any(errors):
         raise ModelError(f"{url}: the server could not load it: {'; '.join(map(str, errors))}")
-    return "", ", ".join(f"version {v} is {state}" for v, state, _ in versions) or "no version"
+    return ", ".join(f"version {v} is {state}" for v, state, _ in versions) or "no version"

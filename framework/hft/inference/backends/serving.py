@@ -1,12 +1,14 @@
 """A SavedModel in TensorFlow Serving, over REST.
 
 The memory of a stream stays here and travels with each row, so that any replica may answer it. A
-connection belongs to a stream. Threads and batches are the server's own matter
-(`--tensorflow_intra_op_parallelism`, `--enable_batching`).
+connection belongs to a stream. The version that was checked is the one that is asked from then on:
+a server that goes on to a newer one must not answer with other weights. Threads and batches are the
+server's own matter (`--tensorflow_intra_op_parallelism`, `--enable_batching`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +23,7 @@ from hft.inference.backends.tensorflow import SIGNATURES
 from hft.inference.bundle import Bundle
 from hft.inference.card import TierName
 
+_PINNED = re.compile(r"/(versions|labels)/[^/:]+$")
 SAME = 1e-3
 """Between the served network's outputs and the bundle's own, on made-up rows."""
 
@@ -52,11 +55,13 @@ class ServingBackend(PartBackend):
         self._clients: list[RestClient] = []
         try:
             first = self.connected()
-            self.version = first.wait_ready(ready_s)
+            first.wait_ready(ready_s)
+            told = first.metadata()
+            self.version = _version(told, url)
             """Of the served model."""
-            self.signature = _signature(first.metadata(), SIGNATURES[self.form], url)
+            self.url = f"{_PINNED.sub('', url.rstrip('/'))}/versions/{self.version}"
+            self.signature = _signature(told, SIGNATURES[self.form], url)
             self.signature.require(url, self.x_shape, self.frame.classes, self.form)
-            self._require_finite(url)
             self._require_same()
         except BaseException:
             self.close()
@@ -92,14 +97,14 @@ class ServingBackend(PartBackend):
 
     def _require_same(self) -> None:
         """The server may serve what was deployed before: a few answers tell."""
-        if not self.bundle.layers(self.tier):
-            return
         from hft import _core
         from hft.inference.bench.measure import made_up_rows
 
         rows = made_up_rows(self.bundle.card.scaler, self.window_rows or 8)
         theirs = np.zeros(self._out, np.float32)
-        self.window(rows, theirs)
+        self.window(rows, theirs)  # answers that are no numbers are refused
+        if not self.bundle.layers(self.tier):
+            return
         network = self.bundle.network(tier=self.tier, precision="fp32")
         ours = _core.NetworkStream(network).batch(rows)[-1]
         n = self.frame.classes
@@ -144,6 +149,11 @@ class ServingBackend(PartBackend):
             ) from error
         if array.shape != shape:
             raise ModelError(f"{self.url}: {name} is {array.shape}, want {shape}; {AGAIN}")
+        if not np.isfinite(array).all():
+            raise ModelError(
+                f"{self.url}: {name} is {array.ravel()[:8].tolist()}: weights are not finite, or a "
+                f"memory has run away; {AGAIN}"
+            )
         return array
 
     def _batch(self, states: Sequence[ServingState], rows: Doubles, out: Floats) -> None:
@@ -163,6 +173,14 @@ class ServingBackend(PartBackend):
     def _close(self) -> None:
         for client in self._clients:
             client.close()
+
+
+def _version(told: Any, url: str) -> str:
+    """That a URL means now; its status tells all versions, of a label too."""
+    try:
+        return str(told["model_spec"]["version"])
+    except (KeyError, TypeError) as error:
+        raise ModelError(f"{url}/metadata: not a served model's: {str(told)[:200]}") from error
 
 
 def _signature(told: Any, name: str, url: str) -> Signature:
