@@ -83,14 +83,7 @@ void Engine::on_status(Market& m) {
   m.gap_open = m.gap_untold = unsettled_ = true;
   m.ready = false;
   ++counters.gaps;
-  for (Source& s : m.sources) {
-    if (s.reuse) s.reuse->reset();
-    s.rows = 0;
-    if (s.network) s.network->reset();
-    if (!s.incoming) continue;
-    s.incoming->rows = 0;
-    s.incoming->network->reset();
-  }
+  for (Source& s : m.sources) reset_models(m, s);
 }
 
 void Engine::on_packet(Market& m, Ts now) {
@@ -462,9 +455,14 @@ bool Engine::wind_down(InstrumentId inst, Ts now) {
   return m.account.position != 0 || !m.live.empty();
 }
 
-void Engine::abandon(Ts now, std::int64_t why) {
+void Engine::abandon(Ts now, std::int64_t why, const ModelFailure* model) {
   enter(now);
-  stop(now, why);
+  if (model == nullptr) {
+    stop(now, why);
+  } else {
+    record(RecordKind::STOP, now, model->instrument, model->swap, 0, model->model, why,
+           model->in_reset ? 2 : 1);
+  }
   risk_.halted = true;
   for (const Market& m : markets_) cancel_all(m.inst.id);
 }

@@ -172,8 +172,8 @@ class Engine {
   /// The instrument's trading day ends: what rests is cancelled, the position goes at market, and
   /// the gate refuses what is new. True: something is left, so ask again.
   bool wind_down(InstrumentId inst, Ts now);
-  /// A handler failed live: everything is cancelled and nothing new passes.
-  void abandon(Ts now, std::int64_t why);
+  /// A handler or `model` failed live: everything is cancelled and nothing new passes.
+  void abandon(Ts now, std::int64_t why, const ModelFailure* model = nullptr);
   /// While idle, when all is sent: what models can do before their next row.
   void rest() noexcept;
   /// While idle for long: other work pushes weights out of the cache.
@@ -228,6 +228,13 @@ class Engine {
     InstrumentId instrument;
   };
   std::vector<TakeOver> take_overs;
+  /// A bundle that failed before it had taken over everywhere.
+  struct Dropped {
+    Ts ts;
+    std::uint32_t number;  ///< of the swap
+    std::string why;
+  };
+  std::vector<Dropped> dropped;
   std::vector<SampleRow> samples;
   std::vector<Ns> feed_latency;  ///< of a thinned choice of packets
 
@@ -295,7 +302,9 @@ class Engine {
   void infer(Market& m, Source& s, Ts now);
   void take_over(Market& m, Ts now);
   void retire(std::unique_ptr<ModelStream> old);
-  void run_beside(Source& s);
+  void run_beside(const Market& m, Source& s);
+  void reset_models(const Market& m, Source& s);
+  void drop(ModelFailure failed, const char* why);
   bool give_again(Market& m, Source& s, Ts now);
   void request(Market& m, const Source& s, Signal signal, Ts now);
   SimilarityCache* reuse_of(const Signal& s) noexcept;

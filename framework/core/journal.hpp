@@ -30,11 +30,14 @@ enum class RecordKind : std::uint16_t {
   REPLACE,    ///< out: order, price, lots
   REFUSED,    ///< out: the gate said no; a: reason
   ROW,        ///< out: a features row; a: digest, b: model
-  STOP,       ///< in: a: reason
+  STOP,       ///< in: a: 0: end of a replay, 1: the session stops, 2: a handler or model failed;
+              ///< b: 1: a model at a row, 2: as it was reset; at instrument, lots: model, order:
+              ///< number of the swap that brought it
   END,        ///< live: the session closed its journal; a: records before this one
   WIND_DOWN,  ///< in, replay: the instrument's trading day ends: cancel, flatten, nothing new
   SWAP,       ///< order: number of the swap, lots: model, a: word of the bundle's hash; in: b 0: it
-              ///< begins to run; out: b 1: it takes over, at its instrument
+         ///< begins to run; out: b 1: it takes over, at its instrument; b 2: it failed there (c 1:
+         ///< as it was reset) and is dropped wherever it has not taken over
 };
 
 struct Record {

@@ -114,17 +114,24 @@ void LiveDriver::run(Ns duration_ns) {
     stop_engine(*engine_, calls, stamp());
     send();
     wind_down();
-  } catch (...) {
-    trading_ = false;
-    try {
-      calls.silence();
-      engine_->abandon(stamp(), kAbandoned);
-      send();
-      wind_down();
-    } catch (...) {  // the venue is gone or the disk is full: what led here says more
-      close();
-    }
+  } catch (const ModelError& e) {
+    fail(&e.of);
     throw;
+  } catch (...) {
+    fail(nullptr);
+    throw;
+  }
+}
+
+void LiveDriver::fail(const ModelFailure* model) {
+  trading_ = false;
+  try {
+    calls.silence();
+    engine_->abandon(stamp(), kAbandoned, model);
+    send();
+    wind_down();
+  } catch (...) {  // the venue is gone or the disk is full: what led here says more
+    close();
   }
 }
 
@@ -363,7 +370,10 @@ void VerifyDriver::run(const Record* records, std::size_t n, const Event* rows,
     return false;
   };
   bool silent = false;
+  retelling_.emplace(records, n);
+  retelling_->listen(*engine_, swaps);
   for (at_ = 0; at_ < n; ++at_) {
+    retelling_->at(at_);
     try {
       feed(records[at_], rows, n_rows);
     } catch (const DataError&) {
@@ -425,7 +435,8 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
     case RecordKind::STOP:
       if (r.a == kAbandoned) {
         calls.silence();  // what ended it need not have been a handler
-        e.abandon(r.ts, r.a);
+        const auto failed = model_failure_of(r);
+        e.abandon(r.ts, r.a, failed ? &*failed : nullptr);
       } else {
         stop_engine(e, calls, r.ts);
       }

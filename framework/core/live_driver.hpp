@@ -12,6 +12,7 @@
 #include "clock.hpp"
 #include "engine.hpp"
 #include "markouts.hpp"
+#include "retelling.hpp"
 #include "sim_venue.hpp"
 #include "thinned.hpp"
 
@@ -73,6 +74,7 @@ class LiveDriver {
   void give_packet();
   void speak();
   void send();
+  void fail(const ModelFailure* model);
   void wind_down();
   void close();
   void idle(Ts now, Ts until) const;
@@ -103,6 +105,7 @@ class VerifyDriver {
   std::vector<Swap> swaps;  ///< all that the journal asks for
   /// `records` and the market rows they point to. Throws DataError where rows are not those
   /// journaled; a handler's exception goes on unless the journal says that it failed there too.
+  /// What the journal says of a model that failed happens again, whatever its library does now.
   void run(const Record* records, std::size_t n, const Event* rows, std::size_t n_rows);
   std::size_t at() const noexcept { return at_; }  ///< the record being fed
 
@@ -110,6 +113,7 @@ class VerifyDriver {
   void feed(const Record& r, const Event* rows, std::size_t n_rows);
   void packet(const Record& r, const Event* rows, std::size_t n_rows);
   Engine* engine_;
+  std::optional<Retelling> retelling_;
   std::size_t at_ = 0;
 };
 

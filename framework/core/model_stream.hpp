@@ -17,7 +17,8 @@ class ModelStream {
   virtual ~ModelStream() = default;
   virtual std::size_t inputs() const noexcept = 0;
   virtual std::size_t outputs() const noexcept = 0;
-  /// One row of features to `outputs()` numbers. Another library may throw.
+  /// One row of features to `outputs()` numbers. Of another library this, `skip` and `reset` may
+  /// throw ModelError.
   virtual void step(const double* features, float* out) = 0;
   /// A row whose answer nobody needs; of models whose memory is a window, or none.
   virtual void skip(const double* features) = 0;

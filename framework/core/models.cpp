@@ -2,7 +2,7 @@
 ///
 /// A row goes to `infer`; what the model says becomes a request, which the driver publishes when
 /// its time has passed or drops (`on_drop`). Another bundle runs beside the old one
-/// from `swap` on and takes over before a packet's inference (`take_over`).
+/// from `swap` on and takes over before a packet's inference (`take_over`), unless it fails.
 #include "clock.hpp"
 #include "engine.hpp"
 #include "stage_timer.hpp"
@@ -37,7 +37,7 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   ++counters.inferences;
   if (rests) stepped_.push_back(s.network.get());
   if (s.incoming) [[unlikely]]
-    run_beside(s);
+    run_beside(m, s);
   if (++s.rows <= s.warm_up_rows) return;
   if (s.reuse) s.reuse->ask(signal);
   if (config_.placebo) {  // what it said of some other row of this stream
@@ -53,12 +53,46 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   request(m, s, std::move(signal), now);
 }
 
-/// The one that has not taken over sees every row.
-void Engine::run_beside(Source& s) {
-  unheard_.resize(s.incoming->network->outputs());
-  s.incoming->network->step(s.features->row().data(), unheard_.data());
-  ++s.incoming->rows;
-  if (rests) stepped_.push_back(s.incoming->network.get());
+/// The one that has not taken over sees every row. That it fails is no reason to stop trading.
+void Engine::run_beside(const Market& m, Source& s) {
+  Incoming& next = *s.incoming;
+  unheard_.resize(next.network->outputs());
+  try {
+    next.network->step(s.features->row().data(), unheard_.data());
+  } catch (const ModelError& e) {
+    drop({s.model, m.inst.id, next.number, false}, e.what());
+    return;
+  }
+  ++next.rows;
+  if (rests) stepped_.push_back(next.network.get());
+}
+
+void Engine::reset_models(const Market& m, Source& s) {
+  if (s.reuse) s.reuse->reset();
+  s.rows = 0;
+  if (s.network) s.network->reset();
+  if (!s.incoming) return;
+  s.incoming->rows = 0;
+  try {
+    s.incoming->network->reset();
+  } catch (const ModelError& e) {
+    drop({s.model, m.inst.id, s.incoming->number, true}, e.what());
+  }
+}
+
+/// At once for all instruments: what failed for one is not trusted with another.
+void Engine::drop(ModelFailure failed, const char* why) {
+  dropped.push_back({now_, failed.swap, why});
+  std::int64_t hash = 0;
+  for (Market& m : markets_)
+    for (Source& s : m.sources) {
+      if (!s.incoming || s.incoming->number != failed.swap) continue;
+      hash = s.incoming->hash;
+      retire(std::move(s.incoming->network));
+      s.incoming.reset();
+    }
+  record(RecordKind::SWAP, now_, failed.instrument, failed.swap, 0, failed.model, hash, 2,
+         failed.in_reset);
 }
 
 /// Nothing is computed: the answer of a row that is near enough stands for this one's.
@@ -73,7 +107,7 @@ bool Engine::give_again(Market& m, Source& s, Ts now) {
   s.network->skip(s.features->row().data());
   if (rests) stepped_.push_back(s.network.get());
   if (s.incoming) [[unlikely]]
-    run_beside(s);
+    run_beside(m, s);
   ++s.rows;
   request(m, s, std::move(signal), now);
   return true;

@@ -1,5 +1,6 @@
 /// Another bundle for a model of a running engine. Its streams run beside the old ones from the
-/// request on; each takes over at the first packet of its instrument at which it is warm.
+/// request on; each takes over at the first packet of its instrument at which it is warm. Where one
+/// fails before that, all that still wait are dropped, and the old ones go on.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1392,6 +1392,16 @@ class LiveSim:
     def taken_over(self, number: int) -> dict:
         """Instruments at which that swap has taken over, and when."""
 
+    def dropped(self, number: int) -> tuple[int, str] | None:
+        """
+        When that swap's bundle failed before it had taken over everywhere, and why.
+        """
+
+    def in_use(self, model: int) -> list[int]:
+        """
+        Swaps whose bundles compute it, or wait to; 0: the bundle of the start.
+        """
+
     def ask_to_stop(self) -> None:
         """Once: winds down. Again: does not wait for the answers that are due."""
 

@@ -244,7 +244,7 @@ def replay_rows(
     except KeyboardInterrupt:
         status = "interrupted"
     except (Exception, SystemExit) as e:
-        if not replay.handler_failed:
+        if not (replay.handler_failed or isinstance(e, ModelError)):
             raise
         status, error = "failed", handler_error(e)
     finally:

@@ -144,10 +144,14 @@ def notes_of(plan: Plan, results: Mapping[str, Any]) -> list[str]:
     for swap in plan.swaps:
         name = plan.sources[swap.source].name
         times = {instrument: ts for number, instrument, ts in taken_over if number == swap.number}
+        dropped = results["dropped"].get(swap.number)
         for instrument, feed in enumerate(plan.feeds):
             what = f"{swap.bundle.path.name} for {name} at {feed.spec.name}"
             if instrument in times:
                 notes.append(f"Swap {swap.number}: {what} took over at {utc(times[instrument])}.")
+            elif dropped is not None:
+                ts, why = dropped
+                notes.append(f"Swap {swap.number}: {what} was dropped at {utc(ts)}: {why}.")
             else:
                 notes.append(
                     f"Swap {swap.number}: {what}, asked for at {utc(swap.ts)}, never took over: "

@@ -47,6 +47,23 @@ struct Counting final : ModelStream {
   int *rests, *touches;
 };
 
+/// Another library that gives up at its n-th row, or where it is reset.
+struct Failing final : ModelStream {
+  Failing(int at_row, bool at_reset) : at_row(at_row), at_reset(at_reset) {}
+  std::size_t inputs() const noexcept override { return 1; }
+  std::size_t outputs() const noexcept override { return 2; }
+  void step(const double*, float* out) override {
+    if (--at_row == 0) throw ModelError("gave up", {});
+    out[0] = out[1] = 0.f;
+  }
+  void skip(const double*) override {}
+  void reset() override {
+    if (at_reset) throw ModelError("gave up", {});
+  }
+  int at_row;
+  bool at_reset;
+};
+
 struct Bench {
   explicit Bench(std::unique_ptr<ModelStream> network, std::int64_t warm_up_rows = 0)
       : engine(listed(), {}, port) {
@@ -177,6 +194,29 @@ TEST_CASE("lost messages set back one that waits, too") {
   Incoming& next = *b.engine.market(0).sources[0].incoming;
   CHECK(next.rows == 0);
   CHECK(static_cast<Counting&>(*next.network).rows == next.rows);
+}
+
+TEST_CASE("one that fails beside the old one is dropped, at a row or as it is reset") {
+  for (const bool in_reset : {false, true}) {
+    Bench b(std::make_unique<Counting>(1.f));
+    b.swap(3, std::make_unique<Failing>(in_reset ? 1'000 : 2, in_reset), 1'000);
+    b.packet();
+    CHECK(b.engine.dropped.empty());
+    b.packet();
+    if (in_reset) b.status(Trading::GAP);
+    REQUIRE(b.engine.dropped.size() == 1);
+    CHECK(b.engine.dropped[0].number == 3);
+    CHECK(b.engine.dropped[0].why == "gave up");
+    CHECK(!b.engine.market(0).sources[0].incoming);
+    const auto records = b.swaps();
+    REQUIRE(records.size() == 2);
+    CHECK(records[1].b == 2);
+    CHECK(records[1].c == in_reset);
+    CHECK(records[1].order == 3);
+    CHECK(records[1].a == 0x5a);
+    b.packet();
+    CHECK(b.last().version == 0);
+  }
 }
 
 TEST_CASE("a newer one takes the place of one that is not warm") {

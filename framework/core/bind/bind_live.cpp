@@ -1,5 +1,7 @@
 #include <nanobind/ndarray.h>
 
+#include <set>
+
 #include "../live_driver.hpp"
 #include "sources.hpp"
 
@@ -102,6 +104,28 @@ void init_live(nb::module_& m) {
             return out;
           },
           "number"_a, "Instruments at which that swap has taken over, and when.")
+      .def(
+          "dropped",
+          [](const LiveSim& l, std::uint32_t number) -> std::optional<std::pair<Ts, std::string>> {
+            for (const Engine::Dropped& d : l.session->engine->dropped)
+              if (d.number == number) return std::pair{d.ts, d.why};
+            return {};
+          },
+          "number"_a,
+          "When that swap's bundle failed before it had taken over everywhere, and why.")
+      .def(
+          "in_use",
+          [](const LiveSim& l, std::uint32_t model) {
+            std::set<std::uint32_t> numbers;
+            for (const Market& m : l.session->engine->markets())
+              for (const Source& s : m.sources) {
+                if (s.model != model) continue;
+                numbers.insert(s.version);
+                if (s.incoming) numbers.insert(s.incoming->number);
+              }
+            return std::vector(numbers.begin(), numbers.end());
+          },
+          "model"_a, "Swaps whose bundles compute it, or wait to; 0: the bundle of the start.")
       .def(
           "ask_to_stop", [](LiveSim& l) { l.driver->ask_to_stop(); },
           "Once: winds down. Again: does not wait for the answers that are due.")

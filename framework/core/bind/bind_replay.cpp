@@ -86,7 +86,7 @@ void add_source(Session& s, InstrumentId inst, std::vector<FeatureSpec> specs, T
   Source source;
   source.features = std::make_unique<FeatureSet>(std::move(specs), trigger);
   if (computes) {
-    source.network = stream_of(s, *computes, window_rows, model, inst);
+    source.network = stream_of(s, *computes, window_rows, {model, inst, version, false});
     if (source.network->inputs() != source.features->size())
       raise_error("ModelError", "the model wants " + std::to_string(source.network->inputs()) +
                                     " features, its source has " +
@@ -164,6 +164,10 @@ nb::dict results_of(Engine& engine, const std::vector<FillRow>& fills) {
   for (const Engine::TakeOver& t : engine.take_overs)
     taken_over.append(nb::make_tuple(t.number, t.instrument, t.ts));
   out["taken_over"] = taken_over;
+  nb::dict dropped;
+  for (const Engine::Dropped& d : engine.dropped)
+    dropped[nb::int_(d.number)] = nb::make_tuple(d.ts, d.why);
+  out["dropped"] = dropped;
   return out;
 }
 

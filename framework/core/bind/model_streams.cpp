@@ -16,15 +16,15 @@ nb::str in_utf8(nb::handle value) {
 }
 
 /// A backend's `step(state, row, out)` over arrays made once. What it raises becomes a ModelError
-/// that names model and instrument, and ends the run as a handler's failure does.
+/// that names model and instrument: it ends the run as a handler's failure does, or the bundle's
+/// way into it. A library that gives up, `sys.exit` say, is one that failed.
 class ForeignStream final : public ModelStream {
  public:
-  ForeignStream(Session& s, nb::handle backend, std::uint32_t model, InstrumentId inst)
+  ForeignStream(Session& s, nb::handle backend, ModelFailure as)
       : session_(&s),
-        model_(model),
-        instrument_(inst),
-        inputs_(s.row_names[model].size()),
-        outputs_(s.models[model].outputs.size()),
+        as_(as),
+        inputs_(s.row_names[as.model].size()),
+        outputs_(s.models[as.model].outputs.size()),
         backend_(nb::borrow(backend)),
         step_(backend.attr("step")),
         skip_(backend.attr("skip")),
@@ -52,26 +52,27 @@ class ForeignStream final : public ModelStream {
     PyObject* const arguments[] = {state_.ptr(), row_.ptr()};
     finish(PyObject_Vectorcall(skip_.ptr(), arguments, 2, nullptr));
   }
-  void reset() override { finish(PyObject_CallOneArg(reset_.ptr(), state_.ptr())); }
+  void reset() override { finish(PyObject_CallOneArg(reset_.ptr(), state_.ptr()), true); }
 
  private:
-  void finish(PyObject* result) {
+  void finish(PyObject* result, bool in_reset = false) {
     if (result != nullptr) {
       Py_DECREF(result);
       return;
     }
-    session_->handler_failed = true;
     nb::python_error error;
-    if (!error.matches(PyExc_Exception)) throw error;  // Ctrl-C
-    const nb::object type = nb::module_::import_("hft.errors").attr("ModelError");
-    nb::raise_from(error, type, "model '%s' of %s: %s: %s", session_->models[model_].name.c_str(),
-                   session_->engine->market(instrument_).inst.name().c_str(),
-                   nb::str(error.type().attr("__name__")).c_str(), in_utf8(error.value()).c_str());
+    if (error.matches(PyExc_KeyboardInterrupt)) throw error;
+    ModelFailure failed = as_;
+    failed.in_reset = in_reset;
+    throw ModelError("model '" + session_->models[as_.model].name + "' of " +
+                         session_->engine->market(as_.instrument).inst.name() + ": " +
+                         nb::str(error.type().attr("__name__")).c_str() + ": " +
+                         in_utf8(error.value()).c_str(),
+                     failed);
   }
 
   Session* session_;
-  std::uint32_t model_;
-  InstrumentId instrument_;
+  ModelFailure as_;
   std::size_t inputs_, outputs_;
   nb::object backend_, step_, skip_, reset_, state_, row_, out_;
   double* row_at_;
@@ -81,9 +82,8 @@ class ForeignStream final : public ModelStream {
 }  // namespace
 
 std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::size_t window_rows,
-                                       std::uint32_t model, InstrumentId inst) {
-  if (!nb::isinstance<Network>(computes))
-    return std::make_unique<ForeignStream>(s, computes, model, inst);
+                                       ModelFailure as) {
+  if (!nb::isinstance<Network>(computes)) return std::make_unique<ForeignStream>(s, computes, as);
   const auto network = nb::cast<std::shared_ptr<Network>>(computes);
   if (window_rows > 0) return std::make_unique<WindowedNetwork>(network, window_rows);
   return std::make_unique<RunningNetwork>(network);
@@ -95,7 +95,7 @@ Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle c
   if (reuse) reuse->validate();  // where it takes over is too late
   Swap swap{number, model, hash, warm_up_rows, {}, std::move(reuse)};
   for (const Market& m : s.engine->markets())
-    swap.streams.push_back(stream_of(s, computes, window_rows, model, m.inst.id));
+    swap.streams.push_back(stream_of(s, computes, window_rows, {model, m.inst.id, number, false}));
   return swap;
 }
 

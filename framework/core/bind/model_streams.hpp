@@ -6,9 +6,10 @@
 
 namespace hft {
 
-/// One stream of `computes`: a Network (over `window_rows`; 0: it runs on), or a backend.
+/// One stream of `computes`: a Network (over `window_rows`; 0: it runs on), or a backend, which
+/// fails `as` that model.
 std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::size_t window_rows,
-                                       std::uint32_t model, InstrumentId inst);
+                                       ModelFailure as);
 
 /// A stream for every instrument.
 Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle computes,

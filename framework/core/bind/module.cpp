@@ -44,6 +44,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
     raise("OrderError", e);
   } catch (const CoreError& e) {
     raise("CoreError", e);
+  } catch (const ModelError& e) {
+    raise("ModelError", e);
   } catch (const std::invalid_argument& e) {  // what a constructor says of its configuration
     raise("ConfigError", e);
   }

@@ -148,16 +148,20 @@ class SwapWatch:
         self._answer(swap, "warming")
 
     def _follow(self, swap: _Swap) -> None:
-        times = self._live.taken_over(swap.number)
-        if len(times) == len(swap.took_over):
+        times, dropped = self._live.taken_over(swap.number), self._live.dropped(swap.number)
+        if len(times) == len(swap.took_over) and dropped is None:
             return
         feeds = self._plan.feeds
         swap.took_over = {feeds[i].spec.name: ts for i, ts in times.items()}
-        if len(times) == len(feeds):
-            del self._under_way[swap.number]
+        if dropped is None and len(times) < len(feeds):
+            self._answer(swap, "warming")
+            return
+        del self._under_way[swap.number]
+        if dropped is None:
             self._answer(swap, "done")
         else:
-            self._answer(swap, "warming")
+            ts, why = dropped
+            self._answer(swap, "refused", f"dropped at {utc(ts)}, it failed as it ran: {why}")
 
     def _answer(self, swap: _Swap, state: Any, error: str = "") -> None:
         result = Result(state=state, took_over=swap.took_over, error=error)
