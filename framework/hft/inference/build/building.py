@@ -207,12 +207,14 @@ class Building:
         return sorted(made, key=lambda entry: not entry.passed)
 
     def _full(self, judge: Judge, given: Subject, forms: Forms) -> Full:
-        """FULL as it runs: natively, or by the first part that ran."""
+        """FULL as it runs: natively, or by its fastest part."""
         subject, task, outputs = self.subject, self.task, None
         if not subject.card.layers:
             if task is not None:
                 outputs = self._outputs(subject).on(task.rows, task.parts.test)
-            return Full(outputs, next(iter(forms.trials.values()), None))
+            steps = {row.name: row.step_ns for row in self.rows}
+            fastest = min(forms.trials, key=lambda part: steps[part.file], default=None)
+            return Full(outputs, forms.trials[fastest] if fastest else None)
         if task is not None:
             outputs = stack_of_subject(subject).outputs(task.rows, task.parts.test)
         name, whose = ("native", subject) if self.options.cuts.any else ("given", given)

@@ -112,6 +112,8 @@ class Forms:
     def _exports(self, tier: TierName) -> list[Made]:
         subject = of_tier(self.subject, tier)
         if not subject.card.layers:
+            if self.judge.replay is not None:
+                self.report("P&L of parts is not compared: there is no native network")
             parts = self._with_libraries(self._of_original())
             return [self._export_original(part) for part in parts]
         network = self._network(subject, tier)

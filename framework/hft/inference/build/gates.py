@@ -88,7 +88,7 @@ def output_gates(
     if not finite.all():
         share = float(finite.mean())
         return [Gate(name="finite", value=share, limit=1.0, passed=False, note="NaN or infinity")]
-    found = [at_least("correlation", least_correlation(parent, ours), limits.correlation)]
+    found = [at_least("correlation", _least_correlation(parent, ours), limits.correlation)]
     if are_probabilities(parent):
         found.append(_kl_gate(parent, ours, limits))
         found.append(_agreement("argmax", parent.argmax(axis=1), ours.argmax(axis=1), limits))
@@ -114,7 +114,7 @@ def decision_gate(
 
     A forecast is worth a side where it is beyond the parent's median, in size: half of the rows.
     """
-    a, b = _forecast(parent, readout), _forecast(ours, readout) * slope
+    a, b = forecast_of(parent, readout), forecast_of(ours, readout) * slope
     threshold = float(np.median(np.abs(a)))
     theirs, mine = (
         np.where(np.abs(f) > threshold, np.sign(f), 0.0).astype(np.int64) for f in (a, b)
@@ -196,7 +196,8 @@ def are_probabilities(outputs: Floats) -> bool:
     return bool(outputs.shape[1] > 1 and (outputs >= 0).all() and np.allclose(sums, 1, atol=1e-4))
 
 
-def _forecast(outputs: Floats, readout: Readout | None) -> Floats:
+def forecast_of(outputs: Floats, readout: Readout | None) -> Floats:
+    """Up to a factor, (n,)."""
     if readout is not None:
         return np.asarray(outputs @ np.array(readout.move_ticks))
     # Without one: the last class against the first, or the only output.
@@ -204,8 +205,7 @@ def _forecast(outputs: Floats, readout: Readout | None) -> Floats:
     return np.asarray(last - outputs[:, 0] if are_probabilities(outputs) else last)
 
 
-def least_correlation(parent: Floats, ours: Floats) -> float:
-    """Over outputs, each with the parent's."""
+def _least_correlation(parent: Floats, ours: Floats) -> float:
     return min(_alike(parent[:, n], ours[:, n]) for n in range(parent.shape[1]))
 
 

@@ -16,7 +16,7 @@ from hft.inference.build.gates import (
     Limits,
     at_least,
     at_most,
-    least_correlation,
+    forecast_of,
     not_judged,
     output_gates,
 )
@@ -24,9 +24,10 @@ from hft.inference.build.judge import Judge, Parent
 from hft.inference.build.parents import Floats
 from hft.inference.build.smaller import stack_of_subject
 from hft.inference.build.subject import Subject
-from hft.inference.card import Card, Gate, LesserTier
+from hft.inference.card import Card, Gate, LesserTier, Readout
 from hft.inference.dataset.classes import OUTPUTS
 from hft.inference.training.metrics import measure
+from hft.inference.training.scores import correlation
 from hft.inference.training.task import Task
 
 
@@ -35,7 +36,7 @@ class TierLimits:
     """What a lesser tier must hold against FULL; what it loses is printed, whatever the limits."""
 
     correlation: float = 0.5
-    """Least, of any output with FULL's."""
+    """Least, of the forecast with FULL's, in calm or in storm."""
     kl: float = 0.2
     """Most [nats], and less than FULL's own mean, which says nothing of a row, has."""
     argmax: float = 0.5
@@ -123,7 +124,11 @@ def judge_tier(
         limits.of_outputs,
         _slope(subject, tier),
     )
-    found = [_by_weather(gate, full.outputs, p, known, task) for gate in found]
+    if found[0].name == "correlation":
+        storm = task.rows.storm[cut][known]
+        found[0] = _correlation(
+            found[0], full.outputs[known], p[known], storm, subject.card.readout
+        )
     found += label_gates(alone.card, p, task, limits)
     parent = Parent(None, full.folder, full.folder, limits.of_outputs)
     trial = judge.try_form(judge.bundle(tier, alone.card, alone.weights), parent, None)
@@ -132,19 +137,22 @@ def judge_tier(
     return Row(tier.lower(), size, "", (*found, *trial.gates), trial.step_ns, tier)
 
 
-def _by_weather(
-    gate: Gate, full: Floats, p: Floats, known: npt.NDArray[np.bool_], task: Task
+def _correlation(
+    whole: Gate, full: Floats, p: Floats, storm: npt.NDArray[np.bool_], readout: Readout | None
 ) -> Gate:
-    """The gate `correlation` with what it is in calm and in storm."""
-    if gate.name != "correlation":
-        return gate
-    storm = task.rows.storm[task.parts.test]
-    told = [
-        f"{name} {least_correlation(full[at], p[at]):.2f}"
-        for name, at in (("calm", known & ~storm), ("storm", known & storm))
+    """Of the forecast, in the weather in which it is less.
+
+    Over all rows outputs go together for knowing calm from storm alone.
+    """
+    ours, theirs = forecast_of(p, readout), forecast_of(full, readout)
+    found = {
+        name: correlation(ours[at], theirs[at])
+        for name, at in (("calm", ~storm), ("storm", storm))
         if at.any()
-    ]
-    return msgspec.structs.replace(gate, note=", ".join(told))
+    }
+    told = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+    note = f"of the forecast, {told}; least of an output, all rows {whole.value:.3f}"
+    return at_least(whole.name, min(found.values()), whole.limit, note)
 
 
 def _slope(subject: Subject, tier: LesserTier) -> float:
