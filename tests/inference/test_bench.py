@@ -479,3 +479,15 @@ def test_help_does_not_load_what_it_does_not_need() -> None:
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--deadline", "50us"), "--deadline is of batches: give --batch too"),
+        (("--connections", "8"), "--connections is of a server: give --backend serving"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_told(option, words) -> None:
+    done = CliRunner().invoke(cli, ["bench", "inference", "any.bundle", *option])
+    assert words in str(done.exception)

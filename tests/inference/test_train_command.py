@@ -141,6 +141,34 @@ def test_what_is_wrong_is_one_line(arguments, error, words, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--labels", "250ms,2s"), "--labels 250ms,2s: "),
+        (("--latency", "3ms"), "--latency 3ms: labels of "),
+        (("--symbol", "A.SYNTH"), "data.symbols: of the data that a strategy runs on"),
+        (("--set", "data.synth.seed=2"), "data.synth.seed=2: of the data"),
+        (("--source", "model"), "or name the strategy"),
+        (("--data", "synth"), "leave out --data"),
+        (("--store", "synth"), "leave out --data"),
+    ],
+)
+def test_what_a_data_set_has_of_its_own_is_not_overruled(dataset, arguments, words, tmp_path):
+    pytest.importorskip("keras", reason="training needs the extra [train]")
+    out = tmp_path / "x.bundle"
+    said = hft("train", "--dataset", dataset, *arguments, "-o", out, raises=ConfigError)
+    assert words in said
+    assert not out.exists()
+
+
+def test_of_a_data_sets_horizons_some_may_be_chosen(dataset, tmp_path):
+    pytest.importorskip("keras", reason="training needs the extra [train]")
+    out = tmp_path / "m.bundle"
+    tiny = ("--epochs", "1", "--lanes", "8", "--reach", "40", "--model", "dense:4")
+    hft("train", "--dataset", dataset, *tiny, "--labels", "500ms", "--latency", "recipe", "-o", out)
+    assert load_bundle(out).card.horizon_ns == 500_000_000
+
+
 def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
     import importlib.util
 

@@ -14,7 +14,7 @@ PATH = click.Path(path_type=Path)
 @click.option(
     "--recipe", type=PATH, help="TOML; by default backtests/NAME.toml beside the strategy's folder."
 )
-@click.option("--data", help="A store, a file, or `synth`.")
+@click.option("--data", "--store", metavar="DATA", help="A store, a file, or `synth`.")
 @click.option(
     "--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE; repeat for several."
 )

@@ -99,8 +99,7 @@ def inference(**options: Any) -> None:
 
     With -o and --rate (or --arrivals) writes a latency profile for `hft backtest --latency`.
     """
-    from rich.console import Console
-
+    from hft.cli.wide import wide_console
     from hft.durations import parse_ns
     from hft.errors import ConfigError
     from hft.inference.bench.command import Wanted, bench_inference
@@ -109,7 +108,7 @@ def inference(**options: Any) -> None:
     if options["rate"] is not None and options["dataset"] is not None:
         raise ConfigError("--rate and --arrivals both say when rows come: give one of them")
     wanted = Wanted(deadline_ns=parse_ns(deadline) if deadline else 0, **options)
-    bench_inference(path, wanted, Console())
+    bench_inference(path, wanted, wide_console())
 
 
 @bench.command()
@@ -151,14 +150,13 @@ def inference(**options: Any) -> None:
 )
 def release(new: Path, old: Path, **options: Any) -> None:
     """Hold NEW bundle's latency and answers against those of OLD, which runs; exit 1 if worse."""
-    from rich.console import Console
-
+    from hft.cli.wide import wide_console
     from hft.inference.bench.command import bench_release
     from hft.inference.bench.release import Limits
 
     limits = Limits(
         **{name: options.pop(name) for name in ("slower", "kl", "correlation", "agreement")}
     )
-    found = bench_release(new, old, limits=limits, console=Console(), **options)
+    found = bench_release(new, old, limits=limits, console=wide_console(), **options)
     if not found.passed:
         sys.exit(1)

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 PATH = click.Path(path_type=Path)
-WIDE = 150
 SHARE = click.FloatRange(0, 1, max_open=True)
 
 
@@ -16,9 +15,11 @@ SHARE = click.FloatRange(0, 1, max_open=True)
 @click.option("--strategy", help="Whose features the model sees, and whose P&L is compared.")
 @click.option("--dataset", type=PATH, help="Folder of `hft dataset`: rows to judge on.")
 @click.option("--fold", type=click.IntRange(min=1), default=1, help="Of a data set with several.")
-@click.option("--store", metavar="DATA", help="Instead: a store, a file, or `synth`.")
+@click.option(
+    "--data", "--store", "store", metavar="DATA", help="Instead: a store, a file, or `synth`."
+)
 @click.option("--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE of the data.")
-@click.option("--from", "start", help="First time used of --store, ISO, UTC.")
+@click.option("--from", "start", help="First time used of --data, ISO, UTC.")
 @click.option("--to", "end", help="Last time, excluded.")
 @click.option("--recipe", type=PATH, help="TOML; by default the one beside the strategy.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key.")
@@ -125,8 +126,7 @@ def build(
     FULL has no form that passed (the native one, where there is one), with 2 to 5, before anything
     is made, if what was asked for cannot be built.
     """
-    from rich.console import Console
-
+    from hft.cli.wide import wide_console
     from hft.durations import parse_ns
     from hft.inference.build.building import Options
     from hft.inference.build.command import (
@@ -164,9 +164,7 @@ def build(
     )
     wanted = Wanted(model, out, asked, options, card, calibration, window, warm_up, overwrite)
     found = run_build(wanted, lambda line: click.echo(line, err=True))
-    console = Console()
-    # A pipe has no width: figures are not to be cut for it.
-    (console if console.is_terminal else Console(width=WIDE)).print(table_of(found))
+    wide_console().print(table_of(found))
     for note in notes_of(found):
         click.echo(note)
     click.echo(f"bundle: {out}")

@@ -11,7 +11,7 @@ PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("strategy", required=False)
-@click.option("--store", "data", metavar="DATA", help="A store, a file, or `synth`.")
+@click.option("--data", "--store", metavar="DATA", help="A store, a file, or `synth`.")
 @click.option(
     "--symbol", "symbols", multiple=True, help="SYMBOL or SYMBOL.VENUE; repeat for several."
 )
@@ -19,7 +19,9 @@ PATH = click.Path(path_type=Path)
 @click.option("--to", "end", help="Last time, excluded.")
 @click.option("--recipe", type=PATH, help="TOML; by default the one beside the strategy.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key.")
-@click.option("--model", help="Which model's features, of a strategy with several sources.")
+@click.option(
+    "--source", "--model", "model", help="Which model's features, of a strategy with several."
+)
 @click.option("--labels", required=True, metavar="HORIZONS", help="Such as 100ms,500ms,1s.")
 @click.option(
     "--latency",

@@ -13,27 +13,25 @@ COUNT = click.IntRange(min=1)
 
 @click.command()
 @click.argument("strategy", required=False)
-@click.option("--dataset", type=PATH, help="Folder of `hft dataset`, instead of --store.")
+@click.option("--dataset", type=PATH, help="Folder of `hft dataset`, instead of --data.")
 @click.option("--fold", type=COUNT, default=1, show_default=True, help="Of a data set of several.")
-@click.option("--store", metavar="DATA", help="A store, a file, or `synth`.")
-@click.option("--symbol", help="SYMBOL or SYMBOL.VENUE of --store.")
-@click.option("--from", "start", help="First time of --store, ISO, UTC.")
+@click.option("--data", "--store", "store", metavar="DATA", help="A store, a file, or `synth`.")
+@click.option("--symbol", help="SYMBOL or SYMBOL.VENUE of --data.")
+@click.option("--from", "start", help="First time of --data, ISO, UTC.")
 @click.option("--to", "end", help="Last time, excluded.")
 @click.option("--recipe", type=PATH, help="TOML; by default the one beside the strategy.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="A recipe key.")
 @click.option("--source", help="Which model of a strategy with several.")
 @click.option(
     "--labels",
-    default="100ms,250ms,500ms,1s",
-    show_default=True,
     metavar="HORIZONS",
-    help="Of --store: the shortest at which a linear model does nearly its best is taken.",
+    help="The shortest at which a linear model does nearly its best is taken "
+    "[default: 100ms,250ms,500ms,1s; of --dataset: all it has].",
 )
 @click.option(
     "--latency",
-    default="recipe",
-    show_default=True,
-    help="Of --store, from row to label: a duration, `recipe`, or a latency profile.",
+    help="Of --data, from row to label: a duration, `recipe`, or a latency profile "
+    "[default: recipe].",
 )
 @click.option(
     "--model",
@@ -123,8 +121,8 @@ def train(
     recipe: Path | None,
     assignments: tuple[str, ...],
     source: str | None,
-    labels: str,
-    latency: str,
+    labels: str | None,
+    latency: str | None,
     models: tuple[str, ...],
     latency_table: Path | None,
     sweep: str | None,
@@ -136,7 +134,7 @@ def train(
 ) -> None:
     """Fit a model to a data set, or to the columns of STRATEGY; write a bundle.
 
-    Without either, to the columns of lstm_mm on --store, a synthetic market by default.
+    Without either, to the columns of lstm_mm on --data, a synthetic market by default.
     Ctrl-C leaves nothing behind.
     """
     from hft.data.progress import progress
@@ -145,7 +143,7 @@ def train(
     from hft.inference.training.task import TrainConfig
 
     if dataset is not None and strategy is None and store is not None:
-        raise ConfigError("--dataset has its own rows: leave out --store")
+        raise ConfigError("--dataset has its own rows: leave out --data")
     chosen = {"data.symbols": (symbol,) if symbol else (), "data.start": start, "data.end": end}
     data = command.DataOptions(
         strategy=strategy,

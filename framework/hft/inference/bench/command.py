@@ -76,6 +76,7 @@ def bench_inference(path: Path, wanted: Wanted, console: Console) -> None:
     if wanted.url or "serving" in wanted.backends:
         _bench_server(path, wanted, console)
         return
+    _require_use(wanted)
     bundle = opened_bundle(path)
     chosen = subjects(bundle, wanted.backends, wanted.tier, wanted.precisions, wanted.threads)
     if wanted.out is not None:
@@ -131,6 +132,14 @@ def _bench_server(path: Path, wanted: Wanted, console: Console) -> None:
         backend.warm_up(50)
         load = load_test(backend, arrival, seconds=wanted.seconds, connections=wanted.connections)
     console.print("\n".join([told, *load.lines()]), markup=False, highlight=False)
+
+
+def _require_use(wanted: Wanted) -> None:
+    """Options that would do nothing are told, rather than left to be believed."""
+    if wanted.deadline_ns and not wanted.batch:
+        raise ConfigError("--deadline is of batches: give --batch too")
+    if wanted.connections != Wanted().connections:
+        raise ConfigError("--connections is of a server: give --backend serving and --url too")
 
 
 def _require_one(chosen: list[Subject], wanted: Wanted) -> None:

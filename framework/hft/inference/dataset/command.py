@@ -42,7 +42,7 @@ def source_of(plan: Plan, name: str | None) -> SourcePlan:
     models = [source for source in plan.sources if source.bundle is not None] or plan.sources
     if len(models) > 1:
         raise ConfigError(
-            f"{cls} has {', '.join(source.name for source in models)}: choose with --model"
+            f"{cls} has {', '.join(source.name for source in models)}: choose with --source"
         )
     return models[0]
 

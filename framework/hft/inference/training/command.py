@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hft.durations import format_ns
 from hft.errors import ConfigError
 from hft.inference.bundle import require_free
 from hft.inference.training.data import Material, Progress, default_columns, of_dataset, of_plan
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from hft.plan import Plan
 
 
+LABELS = "100ms,250ms,500ms,1s"
+
+
 @dataclass(frozen=True, slots=True)
 class DataOptions:
     """Where rows come from."""
@@ -36,8 +40,10 @@ class DataOptions:
     settings: dict[str, Any] | None = None
     assignments: tuple[str, ...] = ()
     source: str | None = None
-    labels: str = "100ms,250ms,500ms,1s"
-    latency: str = "recipe"
+    labels: str | None = None
+    """Of a data set: those of its horizons to choose from; None: all. Else `LABELS`."""
+    latency: str | None = None
+    """Of a data set: as it was made; None: not asked. Else `recipe`."""
 
     def plan(self) -> Plan | None:
         """Of the strategy; of the default columns where neither it nor a data set is given."""
@@ -56,11 +62,43 @@ class DataOptions:
     def material(self, plan: Plan | None, progress: Progress | None = None) -> Material:
         """The rows."""
         if self.dataset is not None:
-            return of_dataset(self.dataset, self.fold, plan=plan, source=self.source)
+            horizons_ns = self._of_the_set(self.dataset)
+            found = of_dataset(self.dataset, self.fold, plan=plan, source=self.source)
+            moves = {h: found.rows.moves[h] for h in horizons_ns}
+            return replace(found, rows=replace(found.rows, moves=moves))
         assert plan is not None
         return of_plan(
-            plan, labels=self.labels, latency=self.latency, source=self.source, progress=progress
+            plan,
+            labels=self.labels or LABELS,
+            latency=self.latency or "recipe",
+            source=self.source,
+            progress=progress,
         )
+
+    def _of_the_set(self, folder: Path) -> tuple[int, ...]:
+        """Horizons of a data set, those that are asked for; its labels begin where they begin."""
+        from hft.inference.dataset.command import horizons_of
+        from hft.inference.dataset.facts import read_facts
+
+        if self.strategy is None:
+            given = [*(self.settings or {}), *self.assignments, self.recipe, self.source]
+            if any(given):
+                told = ", ".join(str(word) for word in given if word)
+                raise ConfigError(
+                    f"{told}: of the data that a strategy runs on; {folder} has its own rows. "
+                    "Leave it out, or name the strategy"
+                )
+        facts = read_facts(folder)
+        if self.latency is not None and self.latency != facts.latency:
+            raise ConfigError(
+                f"--latency {self.latency}: labels of {folder} begin {facts.latency} after their "
+                "row; leave it out, or make the data set again"
+            )
+        wanted = facts.horizons_ns if self.labels is None else horizons_of(self.labels)
+        if not set(wanted) <= set(facts.horizons_ns):
+            there = ",".join(format_ns(h) for h in facts.horizons_ns)
+            raise ConfigError(f"--labels {self.labels}: {folder} has {there}; choose of these")
+        return wanted
 
     def inputs(self) -> int:
         """How many columns there are, without reading rows."""
