@@ -32,7 +32,7 @@ from rich.console import Console
 from turns import cpu
 
 from hft import _core
-from hft.inference.bench.measure import Subject, made_up_rows
+from hft.inference.bench.subject import Subject, made_up_rows
 from hft.inference.bench.timing import pinned
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,9 @@ from hft.errors import HftError
 from hft.inference.bench.batch_command import MAX_BATCH, Batches
 from hft.inference.bench.cold import Evictor, evict_bytes
 from hft.inference.bench.curve import Curve, measure_curve
-from hft.inference.bench.measure import Subject, made_up_rows, step_timing
+from hft.inference.bench.measure import step_timing
 from hft.inference.bench.native import time_native
+from hft.inference.bench.subject import Subject, made_up_rows
 from hft.inference.bench.timing import Timing, pinned
 from hft.inference.bundle import Bundle
 

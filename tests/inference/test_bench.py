@@ -19,22 +19,21 @@ from hft.cli.main import cli
 from hft.errors import ConfigError, ModelError
 from hft.execution.profiles import load_profile, save_profile
 from hft.inference.bench.cold import Evictor, cache_bytes, evict_bytes
-from hft.inference.bench.measure import (
-    Subject,
-    at_rate,
-    backends_of,
-    made_up_rows,
-    not_installed,
-    opened_bundle,
-    steps_of,
-    subjects,
-)
+from hft.inference.bench.measure import at_rate, steps_of
 from hft.inference.bench.native import time_native
 from hft.inference.bench.neighbour import neighbour
 from hft.inference.bench.profile import profile_of_bench
 from hft.inference.bench.rate import Served, poisson, queued
 from hft.inference.bench.ratio import in_turns, latency_ratios
 from hft.inference.bench.release import Limits, check_release
+from hft.inference.bench.subject import (
+    Subject,
+    backends_of,
+    made_up_rows,
+    not_installed,
+    opened_bundle,
+    subjects,
+)
 from hft.inference.bench.timing import Blocks, clock_ns, pinned, quantiles, timed
 from hft.inference.card import PartEntry
 

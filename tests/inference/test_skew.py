@@ -13,7 +13,8 @@ from hft.cli.main import cli
 from hft.data.store import Store
 from hft.data.synth import SynthConfig, synthesize
 from hft.errors import ConfigError, DataError
-from hft.inference.skew.check import Skew, check_skew, digests
+from hft.inference.skew.check import Skew, check_skew
+from hft.inference.skew.sides import digests
 from hft.journal import JOURNAL, RecordKind, checksums
 from hft.live import session
 from hft.plan import prepare

@@ -137,9 +137,9 @@ def test_lanes_forget_where_the_native_network_does(rows, model):
     """The loss that Keras sees of an untrained model is the native network's, border or not."""
     pytest.importorskip("keras", **KERAS)
     from hft.inference.answers import answers
-    from hft.inference.training.keras_fit import learner_of
     from hft.inference.training.keras_models import keras_seeded
     from hft.inference.training.lanes import lanes_of
+    from hft.inference.training.learner import learner_of
     from hft.inference.training.model_spec import model_spec
 
     config = TrainConfig(

@@ -178,7 +178,7 @@ class Backend(ABC):
             calls: rows at most.
             longest_s: ends after so long, with 50 rows at least.
         """
-        from hft.inference.bench.measure import made_up_rows
+        from hft.inference.bench.subject import made_up_rows
 
         self._require_open()
         if calls < 1:

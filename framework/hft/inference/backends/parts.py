@@ -161,7 +161,7 @@ class PartBackend(Backend):
 
     def _require_finite(self, where: object) -> None:
         """A part whose weights were lost or are NaN loads like any other."""
-        from hft.inference.bench.measure import made_up_rows
+        from hft.inference.bench.subject import made_up_rows
 
         out = np.zeros(len(self.outputs), np.float32)
         self.window(made_up_rows(self.bundle.card.scaler, self.window_rows or 2), out)

@@ -88,7 +88,7 @@ class ServingBackend(PartBackend):
 
     def made_up_requests(self, n: int = 64) -> list[bytes]:
         """Requests of streams that have seen no row, for a load test."""
-        from hft.inference.bench.measure import made_up_rows
+        from hft.inference.bench.subject import made_up_rows
 
         rows = made_up_rows(self.bundle.card.scaler, n * max(self.window_rows, 1))
         x = np.empty(rows.shape, np.float32)
@@ -98,7 +98,7 @@ class ServingBackend(PartBackend):
     def _require_same(self) -> None:
         """The server may serve what was deployed before: a few answers tell."""
         from hft import _core
-        from hft.inference.bench.measure import made_up_rows
+        from hft.inference.bench.subject import made_up_rows
 
         rows = made_up_rows(self.bundle.card.scaler, self.window_rows or 8)
         theirs = np.zeros(self._out, np.float32)

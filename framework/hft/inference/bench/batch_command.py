@@ -11,7 +11,7 @@ from hft.analysis.units import duration
 from hft.inference.bench.batching import Batcher, recipe_of, run
 from hft.inference.bench.company import SPREAD_NS, arrivals, compare
 from hft.inference.bench.curve import Curve, measure_curve
-from hft.inference.bench.measure import Floats, Subject
+from hft.inference.bench.subject import Floats, Subject
 from hft.inference.bench.timing import quantiles
 
 if TYPE_CHECKING:

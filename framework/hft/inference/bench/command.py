@@ -14,20 +14,18 @@ from hft.execution.resampling import FEWEST
 from hft.inference.bench.batch_command import bench_batches
 from hft.inference.bench.cold import evict_bytes
 from hft.inference.bench.dataset_rows import rows_of
-from hft.inference.bench.measure import (
-    BACKENDS,
-    Line,
-    Subject,
-    at_rate,
-    made_up_rows,
-    not_installed,
-    opened_bundle,
-    steps_of,
-    subjects,
-)
+from hft.inference.bench.measure import Line, at_rate, steps_of
 from hft.inference.bench.profile import profile_of_bench
 from hft.inference.bench.rate import Served, poisson, recorded
 from hft.inference.bench.release import Limits, Release, check_release
+from hft.inference.bench.subject import (
+    BACKENDS,
+    Subject,
+    made_up_rows,
+    not_installed,
+    opened_bundle,
+    subjects,
+)
 from hft.inference.bench.timing import Int
 from hft.inference.card import TierName
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hft.errors import ConfigError
-from hft.inference.bench.measure import Floats
+from hft.inference.bench.subject import Floats
 from hft.inference.bench.timing import Int
 from hft.inference.bundle import Bundle
 

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ModelError
-from hft.inference.bench.measure import Floats, Subject, step_timing
+from hft.inference.bench.measure import step_timing
 from hft.inference.bench.native import time_native
 from hft.inference.bench.ratio import Ratio, in_turns, latency_ratios
+from hft.inference.bench.subject import Floats, Subject
 from hft.inference.bench.timing import Int
 from hft.inference.bundle import CARD
 from hft.inference.card import Gate

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hft.errors import ConfigError, DataError
-from hft.inference.bench.measure import made_up_rows
+from hft.inference.bench.subject import made_up_rows
 from hft.inference.build.evidence import Evidence, gate_rows
 from hft.inference.build.exports import FORMATS
 from hft.inference.build.forms import NATIVE, Forms, Row, of_tier

@@ -9,7 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hft.inference.skew.check import Skew, SourceSkew
+    from hft.inference.skew.check import Skew
+    from hft.inference.skew.sides import SourceSkew
 
 MOST_COLUMNS = 40
 

@@ -26,8 +26,9 @@ from hft.inference.dataset.classes import OUTPUTS, Classes
 from hft.inference.dataset.in_memory import Rows, Split
 from hft.inference.training.fitted import Fitted
 from hft.inference.training.keras_files import SOURCE, save_keras
-from hft.inference.training.keras_fit import Tell, checked_spec, fit
+from hft.inference.training.keras_fit import checked_spec, fit
 from hft.inference.training.latency_table import LatencyTable
+from hft.inference.training.learner import Tell
 from hft.inference.training.metrics import doubts, measure
 from hft.inference.training.notes import NOTES, notes
 from hft.inference.training.scores import temperature
