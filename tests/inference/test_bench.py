@@ -229,7 +229,10 @@ def test_a_run_takes_the_profile_that_bench_wrote(tmp_path: Path) -> None:
     bundle = str(ROOT / "strategies/lstm_mm.bundle")
     run = CliRunner().invoke(
         cli,
-        ["bench", "inference", bundle, "--seconds", "0.2", "--rate", "20000", "-o", str(path)],
+        [
+            *("bench", "inference", bundle, "--backend", "native"),
+            *("--seconds", "0.2", "--rate", "20000", "-o", str(path)),
+        ],
         catch_exceptions=False,
     )
     assert run.exit_code == 0, run.output
@@ -403,7 +406,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "from hft import Strategy\n"
         "from hft.features import Features, OnTouch, imbalance, ofi, spread\n"
         "class Look(Strategy):\n"
-        "    features = Features(spread(), imbalance(5), ofi(3, '100ms'),\n"
+        "    features = Features(spread(), imbalance(5), ofi(3, '100ms').log(),\n"
         "                        trigger=OnTouch(sizes=True))\n"
     )
     command = ["dataset", str(home / "look.py"), "--set", "data.synth.duration_s=60"]

@@ -3,48 +3,12 @@ import re
 import msgspec
 import numpy as np
 import pytest
-from numpy_lstm import random_dense, random_lstm, run
+from cards import FEATURES, card, layers, weights
+from numpy_lstm import run
 
 from hft.errors import ModelError
-from hft.features import Features, OnTouch, feature, imbalance, ofi, spread, trade_flow
+from hft.features import Features, OnTouch, feature, spread, trade_flow
 from hft.inference.bundle import load_bundle, save_bundle
-from hft.inference.card import Card, LayerEntry, Readout, Scaler, Training, entries_of
-
-FEATURES = Features(spread(), imbalance(5), ofi(3, "100ms").log(), trigger=OnTouch(sizes=True))
-
-
-def layers():
-    rng = np.random.default_rng(0)
-    return [random_lstm(rng, 3, 8), random_dense(rng, 8, 3, "softmax")]
-
-
-def weights():
-    return [
-        {k: v for k, v in layer.items() if k not in ("kind", "activation")} for layer in layers()
-    ]
-
-
-def card(features=FEATURES, **changes):
-    entries, trigger = entries_of(features)
-    made = Card(
-        format=2,
-        name="tiny",
-        outputs=("down", "flat", "up"),
-        horizon_ns=500_000_000,
-        latency_ns=2_000_000,
-        warm_up_rows=100,
-        trigger=trigger,
-        features=entries,
-        layers=(
-            LayerEntry(kind="lstm", units=8),
-            LayerEntry(kind="dense", units=3, activation="softmax"),
-        ),
-        scaler=Scaler(mean=(1.0, 0.0, 0.5), scale=(1.0, 0.5, 2.0), clip=5.0),
-        readout=Readout(move_ticks=(-9.5, 0.0, 9.25), shrink=0.8),
-        training=Training(data="none", data_sha256="", start_ts=0, end_ts=1, rows=0, seed=3),
-        metrics={"auc_up": 0.61},
-    )
-    return msgspec.structs.replace(made, **changes)
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cards import card
 
 from hft.data.synth import SynthConfig, symbol_chunks
 from hft.engine import Outcome, run_once
 from hft.features import Features, OnTouch, imbalance, spread
 from hft.inference.bundle import save_bundle
-from hft.inference.card import Card, LayerEntry, Scaler, Training, entries_of
+from hft.inference.card import LayerEntry, Scaler
 from hft.plan import prepare
 from hft.types import InstrumentSpec
 
@@ -54,25 +55,20 @@ def test_maker_quotes_two_instruments_from_features() -> None:
 
 def constant_bundle(folder: Path) -> None:
     """A model that always says up 0.9, down 0.1, move 3 ticks."""
-    entries, trigger = entries_of(Features(spread(), imbalance(5), trigger=OnTouch()))
-    card = Card(
-        format=2,
+    made = card(
+        Features(spread(), imbalance(5), trigger=OnTouch()),
         name="alpha_v3",
         outputs=("up", "down", "move_ticks"),
-        horizon_ns=500_000_000,
-        latency_ns=2_000_000,
         warm_up_rows=10,
-        trigger=trigger,
-        features=entries,
         layers=(LayerEntry(kind="dense", units=3),),
         scaler=Scaler(mean=(0.0, 0.0), scale=(1.0, 1.0), clip=5.0),
-        training=Training(data="none", data_sha256="", start_ts=0, end_ts=1, rows=0, seed=3),
+        readout=None,
     )
     layer = {
         "kernel": np.zeros((2, 3), np.float32),
         "bias": np.array([0.9, 0.1, 3.0], np.float32),
     }
-    save_bundle(folder, card, [layer])
+    save_bundle(folder, made, [layer])
 
 
 def test_taker_crosses_on_a_signal_and_leaves_after_a_while(tmp_path: Path) -> None:
