@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <queue>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -67,6 +68,7 @@ struct Source {
   std::unique_ptr<ModelStream> network;    ///< null: rows go to on_features alone
   std::unique_ptr<Incoming> incoming;      ///< runs beside `network`, to take its place
   std::unique_ptr<SimilarityCache> reuse;  ///< null: every row is computed
+  std::unique_ptr<TrailingRow> trailing;   ///< null: `network` and `reuse` see rows as they are
   std::uint32_t model = 0;
   std::uint32_t version = 0;  ///< the swap that brought `network`; 0: it was there at the start
   std::int64_t rows = 0, warm_up_rows = 0;
@@ -142,6 +144,8 @@ class Engine {
   void make_bars(Ns interval_ns);
   /// A model's answers may be given again; after all sources were added.
   void reuse(std::uint32_t model, const ReuseRule& rule);
+  /// A model's rows are scaled by what trails; likewise.
+  void trail(std::uint32_t model, const Trails& trails);
 
   // ---- inputs
   /// `anchor`: UTC less monotonic time, live.
@@ -301,11 +305,13 @@ class Engine {
   static void settle_left(Market& m, Ts now);
   void infer(Market& m, Source& s, Ts now);
   void take_over(Market& m, Ts now);
-  void retire(std::unique_ptr<ModelStream> old);
+  void retire(std::unique_ptr<ModelStream> old, const TrailingRow* trailing);
   void run_beside(const Market& m, Source& s);
   void reset_models(const Market& m, Source& s);
   void drop(ModelFailure failed, const char* why);
-  bool give_again(Market& m, Source& s, Ts now);
+  std::span<const double> seen_by(TrailingRow* trailing, const FeatureSet& features);
+  bool give_again(Market& m, Source& s, std::span<const double> row, Ts now);
+  static std::unique_ptr<TrailingRow> trailing_of(const Swap& swap, const Source& s);
   void request(Market& m, const Source& s, Signal signal, Ts now);
   SimilarityCache* reuse_of(const Signal& s) noexcept;
   bool place(Market& m, int side);
@@ -322,6 +328,7 @@ class Engine {
   Orders orders_;
   std::vector<Order*> refused_;
   std::vector<ModelStream*> stepped_;                  // since the last rest
+  std::vector<TrailingRow*> trailed_;                  // likewise
   std::vector<std::unique_ptr<ModelStream>> retired_;  // let go of in a rest
   std::size_t touched_ = 0;                            // market whose models were touched last
   std::vector<float> unheard_;  // scratch: what one says that has not taken over

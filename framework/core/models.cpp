@@ -22,16 +22,31 @@ void Engine::reuse(std::uint32_t model, const ReuseRule& rule) {
         s.reuse = std::make_unique<SimilarityCache>(rule, config_.seed, model, m.inst.id);
 }
 
+void Engine::trail(std::uint32_t model, const Trails& trails) {
+  for (Market& m : markets_)
+    for (Source& s : m.sources)
+      if (s.model == model && s.network) s.trailing = std::make_unique<TrailingRow>(trails);
+}
+
+/// A row as a network, and what stands for it, sees it.
+std::span<const double> Engine::seen_by(TrailingRow* trailing, const FeatureSet& features) {
+  if (trailing == nullptr) [[likely]]
+    return features.row();
+  if (rests) trailed_.push_back(trailing);
+  return trailing->see(features.row(), features.row_ts());
+}
+
 /// The model's state moves over every row; only what it says may be dropped on the way (by the
 /// server).
 void Engine::infer(Market& m, Source& s, Ts now) {
-  if (s.reuse && give_again(m, s, now)) return;
+  const std::span<const double> row = seen_by(s.trailing.get(), *s.features);
+  if (s.reuse && give_again(m, s, row, now)) return;
   Signal signal;
   signal.outputs.resize(s.network->outputs());
   {
     const StageTimer timer(profile, stages.inference);
     if (clock != nullptr) signal.ts_start = clock->now();
-    s.network->step(s.features->row().data(), signal.outputs.data());
+    s.network->step(row.data(), signal.outputs.data());
   }
   if (clock != nullptr) signal.ts_end = clock->now();
   ++counters.inferences;
@@ -57,8 +72,9 @@ void Engine::infer(Market& m, Source& s, Ts now) {
 void Engine::run_beside(const Market& m, Source& s) {
   Incoming& next = *s.incoming;
   unheard_.resize(next.network->outputs());
+  const std::span<const double> row = seen_by(next.trailing.get(), *s.features);
   try {
-    next.network->step(s.features->row().data(), unheard_.data());
+    next.network->step(row.data(), unheard_.data());
   } catch (const ModelError& e) {
     drop({s.model, m.inst.id, next.number, false}, e.what());
     return;
@@ -88,7 +104,7 @@ void Engine::drop(ModelFailure failed, const char* why) {
     for (Source& s : m.sources) {
       if (!s.incoming || s.incoming->number != failed.swap) continue;
       hash = s.incoming->hash;
-      retire(std::move(s.incoming->network));
+      retire(std::move(s.incoming->network), s.incoming->trailing.get());
       s.incoming.reset();
     }
   record(RecordKind::SWAP, now_, failed.instrument, failed.swap, 0, failed.model, hash, 2,
@@ -96,15 +112,14 @@ void Engine::drop(ModelFailure failed, const char* why) {
 }
 
 /// Nothing is computed: the answer of a row that is near enough stands for this one's.
-bool Engine::give_again(Market& m, Source& s, Ts now) {
+bool Engine::give_again(Market& m, Source& s, std::span<const double> row, Ts now) {
   const Lots heavier = m.book.bid_lots() - m.book.ask_lots();
-  if (!s.reuse->answers(s.features->row(), (heavier > 0) - (heavier < 0), now, m.book.ts_event))
-    return false;
+  if (!s.reuse->answers(row, (heavier > 0) - (heavier < 0), now, m.book.ts_event)) return false;
   Signal signal;
   signal.reused = true;
   signal.outputs = s.reuse->outputs();
   signal.ts_start = signal.ts_end = clock != nullptr ? clock->now() : now;
-  s.network->skip(s.features->row().data());
+  s.network->skip(row.data());
   if (rests) stepped_.push_back(s.network.get());
   if (s.incoming) [[unlikely]]
     run_beside(m, s);
@@ -124,16 +139,24 @@ void Engine::request(Market& m, const Source& s, Signal signal, Ts now) {
   requests.push_back(std::move(signal));
 }
 
+/// A bundle with the same rule goes on from the estimates there are; another begins its own.
+std::unique_ptr<TrailingRow> Engine::trailing_of(const Swap& swap, const Source& s) {
+  if (!swap.trails) return nullptr;
+  if (s.trailing && s.trailing->scales()->rule() == swap.trails->rule)
+    return std::make_unique<TrailingRow>(*swap.trails, s.trailing->scales());
+  return std::make_unique<TrailingRow>(*swap.trails);
+}
+
 void Engine::swap(Swap swap, Ts now) {
   enter(now);
   record(RecordKind::SWAP, now, 0, swap.number, 0, swap.model, swap.hash);
   for (Market& m : markets_)
     for (Source& s : m.sources) {
       if (s.model != swap.model || !s.network) continue;
-      if (s.incoming) retire(std::move(s.incoming->network));
-      s.incoming =
-          std::make_unique<Incoming>(Incoming{std::move(swap.streams.at(m.inst.id)), swap.number,
-                                              swap.hash, 0, swap.warm_up_rows, swap.reuse});
+      if (s.incoming) retire(std::move(s.incoming->network), s.incoming->trailing.get());
+      s.incoming = std::make_unique<Incoming>(Incoming{std::move(swap.streams.at(m.inst.id)),
+                                                       swap.number, swap.hash, 0, swap.warm_up_rows,
+                                                       swap.reuse, trailing_of(swap, s)});
       m.swapping = true;
     }
 }
@@ -154,22 +177,27 @@ void Engine::take_over(Market& m, Ts now) {
     s.rows = next.rows;
     s.warm_up_rows = next.warm_up_rows;
     if (s.reuse) s.reuse->follow(next.reuse);
+    if (next.trailing) next.trailing->lead();
+    std::swap(s.trailing, next.trailing);
     record(RecordKind::SWAP, now, m.inst.id, next.number, 0, s.model, next.hash, 1);
     take_overs.push_back({now, next.number, m.inst.id});
-    retire(std::move(next.network));
+    retire(std::move(next.network), next.trailing.get());
     s.incoming.reset();
   }
 }
 
-void Engine::retire(std::unique_ptr<ModelStream> old) {
+void Engine::retire(std::unique_ptr<ModelStream> old, const TrailingRow* trailing) {
   if (!rests) return;
+  std::erase(trailed_, trailing);
   std::erase(stepped_, old.get());
   retired_.push_back(std::move(old));  // to free its weights takes longer than to change over
 }
 
 void Engine::rest() noexcept {
   for (ModelStream* stream : stepped_) stream->rest();
+  for (TrailingRow* trailing : trailed_) trailing->rest();
   stepped_.clear();
+  trailed_.clear();
   retired_.clear();
 }
 

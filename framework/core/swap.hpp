@@ -9,6 +9,7 @@
 
 #include "model_stream.hpp"
 #include "similarity.hpp"
+#include "trailing.hpp"
 
 namespace hft {
 
@@ -21,6 +22,7 @@ struct Swap {
   std::vector<std::unique_ptr<ModelStream>> streams;  ///< by instrument
   /// Of its answers; none: they are not reused. Counts where those of the old one could be.
   std::optional<ReuseRule> reuse;
+  std::optional<Trails> trails;  ///< none: it sees rows as they are
 };
 
 /// What waits to take over a source.
@@ -29,6 +31,7 @@ struct Incoming {
   std::uint32_t number = 0;
   std::int64_t hash = 0, rows = 0, warm_up_rows = 0;
   std::optional<ReuseRule> reuse;
+  std::unique_ptr<TrailingRow> trailing;
 };
 
 }  // namespace hft

@@ -65,6 +65,10 @@ def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> ExitStack:
                 window,
                 source.version,
             )
+    for number, source in enumerate(plan.sources):
+        trails = None if source.bundle is None else trails_of(source.bundle)
+        if trails is not None:
+            core.trail(number, trails)
     add_reuse(core, plan)
     if plan.strategy.bars is not None:
         core.make_bars(parse_ns(plan.strategy.bars))
@@ -171,6 +175,22 @@ def rows_of(bundle: Bundle, config: ModelConfig) -> tuple[int, int]:
     """
     window = bundle.card.window_rows if config.tier == "FULL" else 0  # lesser ones see one row
     return max(bundle.warm_up_rows(config.tier), window - 1), window
+
+
+def trails_of(bundle: Bundle) -> Any:
+    """How a model's rows are scaled by what trails, in the core's terms; None: they are not."""
+    from hft import _core
+
+    rule, scaler = bundle.card.trailing, bundle.card.scaler
+    if rule is None:
+        return None
+    return _core.Trails(
+        period_ns=rule.period_ns,
+        memory_ns=rule.memory_ns,
+        drift=rule.drift,
+        mean=list(scaler.mean),
+        scale=list(scaler.scale),
+    )
 
 
 def computed_by(config: ModelConfig) -> str:

@@ -19,7 +19,7 @@ from hft.data.store import instant
 from hft.errors import ConfigError, ModelError
 from hft.inference.bundle import CARD
 from hft.inference.reuse import core_rule
-from hft.sources import bundle_for, hash_word, open_model, rows_of
+from hft.sources import bundle_for, hash_word, open_model, rows_of, trails_of
 
 if TYPE_CHECKING:
     from hft.config import ModelConfig
@@ -106,11 +106,11 @@ def _same_list(where: Path, what: str, old: list[str], new: Any) -> None:
 def core_arguments(
     number: int, source: int, bundle: Bundle, config: ModelConfig, opened: ExitStack
 ) -> tuple[Any, ...]:
-    """What the core is told of a swap: number, model, what computes it, rows, hash, reuse."""
+    """What the core is told of a swap, in order."""
     computes = open_model(bundle, config, opened)
     warm_up, window = rows_of(bundle, config)
-    rule = core_rule(bundle, config)
-    return number, source, computes, window, warm_up, hash_word(bundle), rule
+    rule, trails = core_rule(bundle, config), trails_of(bundle)
+    return number, source, computes, window, warm_up, hash_word(bundle), rule, trails
 
 
 def add_swaps(replay: Any, plan: Plan, opened: ExitStack) -> None:

@@ -115,7 +115,11 @@ struct Bench {
     return s;
   }
   void swap(std::uint32_t number, std::unique_ptr<ModelStream> next, std::int64_t warm_up_rows) {
-    Swap s{number, 0, 0x5a, warm_up_rows, {}, {}};
+    swap(number, std::move(next), warm_up_rows, std::nullopt);
+  }
+  void swap(std::uint32_t number, std::unique_ptr<ModelStream> next, std::int64_t warm_up_rows,
+            std::optional<Trails> trails) {
+    Swap s{number, 0, 0x5a, warm_up_rows, {}, {}, std::move(trails)};
     s.streams.push_back(std::move(next));
     engine.swap(std::move(s), now);
   }
@@ -305,4 +309,61 @@ TEST_CASE("to change over to a warm network takes less than 100 us") {
   }
   MESSAGE("LSTM 64x2: packet with a takeover " << least << " ns, the next one " << plain << " ns");
   CHECK((least - plain) < 100'000);
+}
+
+namespace {
+
+/// Says the row that it is given.
+struct Repeating final : ModelStream {
+  std::size_t inputs() const noexcept override { return 1; }
+  std::size_t outputs() const noexcept override { return 1; }
+  void step(const double* row, float* out) override { out[0] = static_cast<float>(*row); }
+  void skip(const double*) override {}
+  void reset() override {}
+};
+
+Trails trails(Ns period_ns) { return {{period_ns, 800'000, 0}, {{0}, {100}, 5}}; }
+
+/// The next answer; packets lie a nanosecond apart, blocks of kShort 100.
+float next(Bench& b) {
+  b.packet();
+  return b.last().outputs[0];
+}
+constexpr Ns kShort = 800, kLong = 80'000;
+
+}  // namespace
+
+TEST_CASE("a model sees rows in its scaler's terms from the end of a block on, features as made") {
+  Bench b(std::make_unique<Repeating>());
+  b.engine.trail(0, trails(kShort));
+  for (int i = 0; i < 100; ++i) CHECK_EQ(next(b), b.engine.market(0).sources[0].features->row()[0]);
+  while (b.now < 399) next(b);
+  CHECK_EQ(next(b), 0);  // the mid stands still: nothing is off its mean
+  b.status(Trading::GAP);
+  for (const Kind kind : {Kind::SNAPSHOT_BEGIN, Kind::SNAPSHOT_END}) {
+    Event e{};
+    e.kind = kind;
+    b.engine.on_row(b.engine.market(0), e, b.rows++);
+  }
+  CHECK_EQ(next(b), 0);  // the scales outlive a gap
+}
+
+TEST_CASE("a bundle of the same rule takes over the estimates, one of another begins its own") {
+  for (const bool same : {true, false}) {
+    Bench b(std::make_unique<Repeating>());
+    b.engine.rests = same;  // live, the sums are made later
+    b.engine.trail(0, trails(kShort));
+    while (b.now < 500) {
+      next(b);
+      b.engine.rest();
+    }
+    b.swap(1, std::make_unique<Repeating>(), 5, trails(same ? kShort : kLong));
+    for (int i = 0; i < 10; ++i) next(b);
+    CHECK_EQ(next(b), same ? 0 : b.engine.market(0).sources[0].features->row()[0]);
+    b.engine.rest();
+    b.swap(2, std::make_unique<Repeating>(), 5, std::nullopt);
+    for (int i = 0; i < 10; ++i) next(b);
+    CHECK_EQ(next(b), b.engine.market(0).sources[0].features->row()[0]);
+    b.engine.rest();
+  }
 }

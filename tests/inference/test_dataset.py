@@ -23,7 +23,6 @@ from hft.inference.dataset.extract import LONGEST_ROW_NS, Extractor, Wanted
 from hft.inference.dataset.in_memory import collect, split
 from hft.inference.dataset.label_latency import LabelLatency, constant
 from hft.inference.dataset.splitting import Cuts
-from hft.inference.dataset.trailing import Trailing
 from hft.types import EVENT, Flag, Kind, Trading
 
 FEATURES = Features(spread(), imbalance(3), trigger=OnPacket())
@@ -490,62 +489,6 @@ def test_no_label_of_one_slice_reaches_into_the_next(rows):
 def test_cuts_that_leave_nothing_are_refused(cuts, words):
     with pytest.raises(ConfigError, match=words):
         Cuts(**cuts)
-
-
-# ---- trailing scales ----
-
-
-def walk(n=20_000, seed=3):
-    rng = np.random.default_rng(seed)
-    ts = np.cumsum(rng.integers(1, 100, n)) + 1_000_000
-    return ts, np.cumsum(rng.standard_normal((n, 2)), axis=0) * [0.01, 5.0] + [3.0, 1e6]
-
-
-def test_a_scale_is_made_of_the_past_alone():
-    ts, x = walk()
-    trailing = Trailing(period_ns=80_000, memory_ns=200_000, drift=0.0)
-    period = np.concatenate(
-        [trailing.feed(ts[:7_001], x[:7_001]), trailing.feed(ts[7_001:], x[7_001:])]
-    )
-    assert (np.diff(period) >= 0).all()
-    assert len(trailing.estimates) > 8
-    for number, estimate in enumerate(trailing.estimates):
-        mine = ts[period == number]
-        assert (mine >= estimate.start_ts).all()
-        used = (ts < estimate.start_ts) & (ts >= estimate.start_ts - 210_000)
-        inside = x[used][-estimate.rows :]
-        assert estimate.mean == pytest.approx(inside.mean(axis=0))
-        assert estimate.scale == pytest.approx(inside.std(axis=0), rel=1e-6)
-    later = x.copy()
-    later[ts >= trailing.estimates[4].start_ts] *= 7
-    other = Trailing(period_ns=80_000, memory_ns=200_000, drift=0.0)
-    other.feed(ts, later)
-    for a, b in zip(trailing.estimates[:5], other.estimates[:5], strict=True):
-        assert np.array_equal(a.mean, b.mean)
-        assert np.array_equal(a.scale, b.scale)
-
-
-def test_drift_makes_a_new_scale_and_forgets_the_old():
-    rng = np.random.default_rng(0)
-    ts = np.arange(20_000) * 10
-    x = rng.standard_normal((20_000, 2))
-    x[10_000:, 1] += 8
-    steady = Trailing(period_ns=80_000, memory_ns=80_000, drift=0.0)
-    steady.feed(ts, x)
-    alert = Trailing(period_ns=80_000, memory_ns=80_000, drift=3.0)
-    alert.feed(ts, x)
-    drifted = [e for e in alert.estimates if e.drifted]
-    assert len(drifted) == 1
-    assert drifted[0].start_ts == 110_000  # the first block after 100,000 is over
-    assert drifted[0].mean[1] == pytest.approx(8, abs=0.2)
-    assert not any(e.drifted for e in steady.estimates)
-
-
-def test_a_column_that_does_not_vary_is_not_blown_up():
-    trailing = Trailing(period_ns=1_000, memory_ns=1_000, drift=3.0)
-    x = np.full((5_000, 1), 1e6 / 3)
-    trailing.feed(np.arange(5_000), x)
-    assert {float(e.scale[0]) for e in trailing.estimates} == {1.0}
 
 
 def test_data_without_a_row_is_refused():

@@ -88,12 +88,12 @@ void init_live(nb::module_& m) {
           "swap",
           [](LiveSim& l, std::uint32_t number, std::uint32_t model, nb::object computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
-             std::optional<ReuseRule> reuse) {
+             std::optional<ReuseRule> reuse, std::optional<Trails> trails) {
             return l.driver->swap(swap_of(*l.session, number, model, computes, window_rows,
-                                          warm_up_rows, hash, reuse));
+                                          warm_up_rows, hash, reuse, trails));
           },
           "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
-          "reuse"_a = nb::none(),
+          "reuse"_a = nb::none(), "trails"_a = nb::none(),
           "From `watch`: another bundle begins to run beside the old one; False: it is too late.")
       .def(
           "taken_over",
@@ -160,12 +160,13 @@ void init_live(nb::module_& m) {
           "add_swap",
           [](Verify& v, std::uint32_t number, std::uint32_t model, nb::object computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
-             std::optional<ReuseRule> reuse) {
+             std::optional<ReuseRule> reuse, std::optional<Trails> trails) {
             v.driver->swaps.push_back(swap_of(*v.session, number, model, computes, window_rows,
-                                              warm_up_rows, hash, reuse));
+                                              warm_up_rows, hash, reuse, trails));
           },
           "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
-          "reuse"_a = nb::none(), "The bundle of a swap that the journal tells of.")
+          "reuse"_a = nb::none(), "trails"_a = nb::none(),
+          "The bundle of a swap that the journal tells of.")
       .def_prop_ro(
           "at", [](const Verify& v) { return v.driver->at(); },
           "The record being fed when it ended.")

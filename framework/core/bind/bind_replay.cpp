@@ -290,12 +290,12 @@ void init_replay(nb::module_& m) {
           "swap_at",
           [](Replay& r, Ts ts, std::uint32_t number, std::uint32_t model, nb::object computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
-             std::optional<ReuseRule> reuse) {
+             std::optional<ReuseRule> reuse, std::optional<Trails> trails) {
             r.driver->swap_at(ts, swap_of(*r.session, number, model, computes, window_rows,
-                                          warm_up_rows, hash, reuse));
+                                          warm_up_rows, hash, reuse, trails));
           },
           "ts"_a, "number"_a, "model"_a, "computes"_a, "window_rows"_a, "warm_up_rows"_a, "hash"_a,
-          "reuse"_a = nb::none(),
+          "reuse"_a = nb::none(), "trails"_a = nb::none(),
           "At `ts` another bundle begins to run beside the old one; in order of time.")
       .def(
           "profile", [](Replay& r) { r.session->engine->profile = true; },

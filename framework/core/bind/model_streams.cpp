@@ -91,9 +91,9 @@ std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::siz
 
 Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
-             std::optional<ReuseRule> reuse) {
+             std::optional<ReuseRule> reuse, std::optional<Trails> trails) {
   if (reuse) reuse->validate();  // where it takes over is too late
-  Swap swap{number, model, hash, warm_up_rows, {}, std::move(reuse)};
+  Swap swap{number, model, hash, warm_up_rows, {}, std::move(reuse), std::move(trails)};
   for (const Market& m : s.engine->markets())
     swap.streams.push_back(stream_of(s, computes, window_rows, {model, m.inst.id, number, false}));
   return swap;

@@ -14,6 +14,6 @@ std::unique_ptr<ModelStream> stream_of(Session& s, nb::handle computes, std::siz
 /// A stream for every instrument.
 Swap swap_of(Session& s, std::uint32_t number, std::uint32_t model, nb::handle computes,
              std::size_t window_rows, std::int64_t warm_up_rows, std::int64_t hash,
-             std::optional<ReuseRule> reuse);
+             std::optional<ReuseRule> reuse, std::optional<Trails> trails);
 
 }  // namespace hft

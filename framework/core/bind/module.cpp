@@ -23,6 +23,7 @@ void init_network(nb::module_& m);
 void init_replay(nb::module_& m);
 void init_sim(nb::module_& m);
 void init_strategy(nb::module_& m);
+void init_trailing(nb::module_& m);
 void init_venue(nb::module_& m);
 void init_views(nb::module_& m);
 
@@ -61,6 +62,7 @@ NB_MODULE(_core, m) {
   hft::init_books(m);
   hft::init_features(m);
   hft::init_network(m);
+  hft::init_trailing(m);
   hft::init_sim(m);
   hft::init_views(m);
   hft::init_strategy(m);

@@ -57,6 +57,12 @@ void bind_sources(nb::class_<Run>& c) {
           },
           "model"_a, "rule"_a, "The model's answers may be given again; after `add_source`.")
       .def(
+          "trail",
+          [](Run& run, std::uint32_t model, const Trails& trails) {
+            run.session->engine->trail(model, trails);
+          },
+          "model"_a, "trails"_a, "The model's rows are scaled by what trails; after `add_source`.")
+      .def(
           "make_bars", [](Run& run, Ns interval) { run.session->engine->make_bars(interval); },
           "interval_ns"_a)
       .def(

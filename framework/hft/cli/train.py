@@ -52,6 +52,12 @@ COUNT = click.IntRange(min=1)
     help="Rows the model sees, each time anew; 0: streaming, state is carried.",
 )
 @click.option(
+    "--trailing",
+    is_flag=True,
+    help="Scale rows by what was seen lately, in training and in runs, as the data set does; "
+    "of --store every hour, of a day.",
+)
+@click.option(
     "--class-weights",
     default="none",
     show_default=True,
@@ -123,6 +129,7 @@ def train(
     source: str | None,
     labels: str | None,
     latency: str | None,
+    trailing: bool,  # noqa: FBT001
     models: tuple[str, ...],
     latency_table: Path | None,
     sweep: str | None,
@@ -156,6 +163,7 @@ def train(
         source=source,
         labels=labels,
         latency=latency,
+        trailing=trailing,
     )
     if measure_latency is not None:
         if out is not None or sweep is not None or latency_table is not None:

@@ -55,6 +55,22 @@ class Scaler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     clip: float
 
 
+class TrailingEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rows are scaled by what was seen lately, then put in the terms of the scaler."""
+
+    period_ns: Annotated[int, Meta(ge=1)]
+    """A new estimate each."""
+    memory_ns: Annotated[int, Meta(ge=1)]
+    """How far an estimate looks back."""
+    drift: Annotated[float, Meta(ge=0)]
+    """A block whose mean is off by more scales than this makes a new estimate; 0: never."""
+
+    def __str__(self) -> str:
+        """For messages."""
+        drift = f"on a drift of {self.drift:g} scales" if self.drift else "on no drift"
+        return f"every {format_ns(self.period_ns)} of {format_ns(self.memory_ns)}, {drift}"
+
+
 class LayerEntry(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -184,6 +200,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     layers: tuple[LayerEntry, ...]
     """Of FULL; none: a model that only parts can run, such as a Transformer."""
     scaler: Scaler
+    trailing: TrailingEntry | None = None
+    """None: rows are scaled by `scaler` alone."""
     readout: Readout | None = None
     training: Training
     metrics: dict[str, float] = {}

@@ -93,6 +93,17 @@ def require_frame(card: Card, path: Path) -> None:
                 raise ModelError(f"{path}: {what}: value {i} is not finite; train again")
     if min(scaler.scale, default=1.0) <= 0.0:
         raise ModelError(f"{path}: scaler scale: must be positive, is {min(scaler.scale):g}")
+    trailing = card.trailing
+    if trailing is not None and not trailing.period_ns <= trailing.memory_ns:
+        raise ModelError(
+            f"{path}: trailing memory_ns: is {trailing.memory_ns}, must be at least period_ns, "
+            f"{trailing.period_ns}"
+        )
+    if trailing is not None and not math.isfinite(trailing.drift):
+        raise ModelError(
+            f"{path}: trailing drift: is {trailing.drift}, must be finite; 0: no drift is looked "
+            "for"
+        )
     if not scaler.clip > 0.0:
         raise ModelError(f"{path}: scaler clip: must be positive, is {scaler.clip:g}")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hft.durations import format_ns
 from hft.errors import ConfigError, ModelError
-from hft.inference.card import FeatureEntry, TriggerEntry, entries_of
+from hft.inference.card import FeatureEntry, Scaler, TrailingEntry, TriggerEntry, entries_of
 from hft.inference.dataset.facts import DatasetFacts
 from hft.inference.dataset.in_memory import Rows, Split, collect
 from hft.inference.training.task import Report, Task, TrainConfig, prepare
@@ -77,6 +77,9 @@ class Known:
     window_rows: int = 0
     warm_up_rows: int = 100
     clip: float = 5.0
+    scaler: Scaler | None = None
+    """The model's own; None: it is made of the rows."""
+    trailing: TrailingEntry | None = None
     features: tuple[FeatureEntry, ...] = ()
     trigger: TriggerEntry | None = None
 
@@ -111,9 +114,12 @@ def _of_dataset(asked: Asked, known: Known, report: Report) -> Evidence:
     dataset = open_dataset(asked.dataset, asked.fold)
     facts = dataset.facts
     require_same(known, facts.features, facts.trigger, f"the data set {asked.dataset}")
-    rows, parts = dataset.rows()
+    if known.trailing is not None:
+        dataset.require_trailing(known.trailing)
+    rows, parts = dataset.rows(trailing=known.trailing is not None)
     latency_ns = dataset.typical_latency_ns()
-    task = prepare(rows, known.config(latency_ns, tuple(rows.moves)), report, parts)
+    config = known.config(latency_ns, tuple(rows.moves))
+    task = prepare(rows, config, report, parts, scaler=known.scaler)
     replay, why = _replay_of_dataset(asked, facts, task)
     return Evidence(task, facts.features, facts.trigger, latency_ns, facts.instrument, replay, why)
 
@@ -137,8 +143,14 @@ def _of_store(asked: Asked, known: Known, report: Report) -> Evidence:
     latency_ns = known.latency_ns or label_latency(plan, "recipe", median=True).typical_ns
     config = known.config(latency_ns, TrainConfig().horizons_ns)
     report(f"rows of {feed.spec.name}, labels from {format_ns(latency_ns)} on")
-    rows = collect(feed.chunks(), wanted, latency_ns=latency_ns, horizons_ns=config.horizons_ns)
-    task = prepare(rows, config, report)
+    rows = collect(
+        feed.chunks(),
+        wanted,
+        latency_ns=latency_ns,
+        horizons_ns=config.horizons_ns,
+        trailing=known.trailing,
+    )
+    task = prepare(rows, config, report, scaler=known.scaler)
     chosen = {"data.symbols": (feed.spec.name,)} | asked.settings
     replay, why = _replay(asked, source.name, str(asked.store), chosen, task, plan)
     return Evidence(task, features, trigger, latency_ns, feed.spec.name, replay, why)

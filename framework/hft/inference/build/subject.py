@@ -194,6 +194,8 @@ def known_of(card: Card) -> Known:
         window_rows=card.window_rows,
         warm_up_rows=card.warm_up_rows,
         clip=card.scaler.clip,
+        scaler=card.scaler if card.trailing is not None else None,
+        trailing=card.trailing,
         features=card.features,
         trigger=card.trigger,
     )

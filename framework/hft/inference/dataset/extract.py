@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.features import Features, as_words, depth_lots
+from hft.inference.card import TrailingEntry
 from hft.inference.dataset.label_latency import LabelLatency
 from hft.inference.dataset.moves import LabelMaker, Labels
 from hft.inference.dataset.stretches import Stretches
+from hft.inference.dataset.trailing import Trailing
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -63,6 +65,8 @@ class Block:
     """(n,) place in its stretch, from 0."""
     filled: npt.NDArray[np.bool_]
     """(n,) repeats the row before: a clock struck while a side was missing."""
+    period: Int
+    """(n,) number of the trailing estimate that holds; -1: none yet, or none are made."""
     levels: npt.NDArray[np.uint8]
     """(n, 2) levels there were of bids and asks, as far down as a column reads."""
 
@@ -75,22 +79,24 @@ class _Waiting:
     ts: Int
     x: Floats
     filled: npt.NDArray[np.bool_]
+    period: Int
 
     def __len__(self) -> int:
         return len(self.ts)
 
     def cut(self, start: int, stop: int) -> _Waiting:
         s = slice(start, stop)
-        return _Waiting(self.ts[s], self.x[s], self.filled[s])
+        return _Waiting(self.ts[s], self.x[s], self.filled[s], self.period[s])
 
     def where(self, kept: npt.NDArray[np.bool_]) -> _Waiting:
-        return _Waiting(self.ts[kept], self.x[kept], self.filled[kept])
+        return _Waiting(self.ts[kept], self.x[kept], self.filled[kept], self.period[kept])
 
     def then(self, other: _Waiting) -> _Waiting:
         return _Waiting(
             np.concatenate([self.ts, other.ts]),
             np.concatenate([self.x, other.x]),
             np.concatenate([self.filled, other.filled]),
+            np.concatenate([self.period, other.period]),
         )
 
 
@@ -99,9 +105,13 @@ class Extractor:
     """Rows of one instrument."""
 
     wanted: Wanted
+    rule: TrailingEntry | None = None
+    """Of trailing scales; None: none are made."""
     outside: int = 0
     """Rows made while no stretch lasted: left out."""
     labels: LabelMaker = field(init=False)
+    trailing: Trailing | None = None
+    """Of all rows that a run makes, outside of stretches too."""
     _stream: Any = None
     _waiting: _Waiting = field(init=False)
     _newest: _Waiting = field(init=False)
@@ -113,7 +123,10 @@ class Extractor:
         stretches = Stretches(self.wanted.pause_ns, self.wanted.one_sided_ns)
         self.labels = LabelMaker(self.wanted.horizons_ns, stretches)
         width = len(self._columns())
-        nothing = _Waiting(np.empty(0, np.int64), np.empty((0, width)), np.empty(0, bool))
+        if self.rule is not None:
+            self.trailing = Trailing(self.rule, len(self.wanted.features))
+        none = np.empty(0, np.int64)
+        nothing = _Waiting(none, np.empty((0, width)), np.empty(0, bool), none)
         self._waiting = self._newest = nothing
 
     @property
@@ -130,7 +143,7 @@ class Extractor:
             self._stream = _core.FeatureStream(specs, trigger)
         self.labels.feed(events)
         ts, x = self._stream.feed(as_words(events))
-        self._take(_Waiting(ts, x, np.zeros(len(ts), bool)))
+        self._take(_Waiting(ts, x, np.zeros(len(ts), bool), self._scaled_by(ts, x)))
         return self._leave(self._ready())
 
     def new_day(self) -> Block:
@@ -141,9 +154,16 @@ class Extractor:
             self.stretches.end(last + 1, self.stretches.last_event + 1, "day")
         block = self.rest()
         self._stream = None
+        if self.trailing is not None:
+            self.trailing.restart()
         self.labels.new_book()
         self._newest = self._newest.cut(0, 0)
         return block
+
+    def _scaled_by(self, ts: Int, x: Floats) -> Int:
+        if self.trailing is None:
+            return np.full(len(ts), -1)
+        return self.trailing.feed(ts, x[:, : self.trailing.columns])
 
     def rest(self) -> Block:
         """The rows left at the end of the data; labels that reach beyond it are not known."""
@@ -180,7 +200,10 @@ class Extractor:
         source = np.repeat(np.arange(len(rows)), times)
         step = np.arange(len(source)) - np.repeat(np.cumsum(times) - times, times)
         made = _Waiting(
-            rows.ts[source] + step * every, rows.x[source], rows.filled[source] | (step > 0)
+            rows.ts[source] + step * every,
+            rows.x[source],
+            rows.filled[source] | (step > 0),
+            rows.period[source],
         )
         return made.cut(len(self._newest), len(made))
 
@@ -214,6 +237,7 @@ class Extractor:
             labels,
             self._numbered(labels.stretch),
             rows.filled,
+            rows.period,
             self._levels(rows.x[:, k:]),
         )
 

@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from hft.errors import DataError
 from hft.features import Features
+from hft.inference.card import TrailingEntry
 from hft.inference.dataset.extract import LONGEST_ROW_NS, Block, Extractor, Wanted
 from hft.inference.dataset.label_latency import constant
 from hft.inference.dataset.splitting import PARTS, Cuts, Part
+from hft.inference.dataset.trailing import Trailed
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -47,6 +49,8 @@ class Rows:
     """(n,) for reports only: a storm is known when the data are over."""
     sha256: str
     """Of the events."""
+    trailed: Trailed | None = None
+    """What a model that trails scales `x` by; None: it does not, or `x` is in its terms already."""
     memory: Int | None = None
     """(n,) ascending: rows of one number are remembered together, a run's models forget between
     two. None: all are."""
@@ -96,6 +100,7 @@ def collect(
     latency_ns: int,
     horizons_ns: tuple[int, ...],
     longest_row_ns: int = LONGEST_ROW_NS,
+    trailing: TrailingEntry | None = None,
 ) -> Rows:
     """Runs chunks of one instrument's events through the core.
 
@@ -103,7 +108,7 @@ def collect(
         DataError: too little data for a single row.
     """
     wanted = Wanted(features, constant(latency_ns), horizons_ns, longest_row_ns=longest_row_ns)
-    extractor, seconds, digest = Extractor(wanted), Seconds(), hashlib.sha256()
+    extractor, seconds, digest = Extractor(wanted, trailing), Seconds(), hashlib.sha256()
     blocks: list[Block] = []
     for chunk in chunks:
         digest.update(np.ascontiguousarray(chunk).data)
@@ -124,8 +129,16 @@ def collect(
         stretch,
         seconds.stormy(ts),
         digest.hexdigest(),
+        _trailed(extractor, np.concatenate([b.period for b in blocks])),
         memories(np.array(extractor.stretches.fresh), stretch),
     )
+
+
+def _trailed(extractor: Extractor, period: Int) -> Trailed | None:
+    if extractor.trailing is None:
+        return None
+    made = extractor.trailing.estimates()
+    return Trailed(extractor.trailing.rule, period, made.mean, made.scale)
 
 
 def rows_behind(number: Int) -> Int:
@@ -242,9 +255,18 @@ def joined(parts: dict[str, Rows]) -> tuple[Rows, Split]:
         stretch=np.concatenate([r.stretch for r in rows]),
         storm=np.concatenate([r.storm for r in rows]),
         memory=np.concatenate([_remembered(r) for r in rows]),
+        trailed=_joined_trailed(rows),
     )
     starts = [0, *ends[:-1]]
     return whole, Split(*(slice(a, b) for a, b in zip(starts, ends, strict=True)))
+
+
+def _joined_trailed(rows: list[Rows]) -> Trailed | None:
+    """The parts have the same estimates."""
+    trailed = [r.trailed for r in rows if r.trailed is not None]
+    if not trailed:
+        return None
+    return replace(trailed[0], period=np.concatenate([t.period for t in trailed]))
 
 
 def _remembered(rows: Rows) -> Int:

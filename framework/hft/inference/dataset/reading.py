@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError, DataError, ModelError
 from hft.features import Feature, Features
-from hft.inference.card import Scaler
+from hft.inference.card import Scaler, TrailingEntry
 from hft.inference.dataset.extract import OF_LEVELS
 from hft.inference.dataset.facts import SCALES, STRETCHES, DatasetFacts, FoldFacts, read_facts
 from hft.inference.dataset.in_memory import Rows, Split, joined, memories
 from hft.inference.dataset.moves import column
 from hft.inference.dataset.splitting import PARTS
+from hft.inference.dataset.trailing import Trailed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,35 +96,42 @@ class Dataset:
         found: npt.NDArray[np.bool_] = _table(self.folder / STRETCHES)["fresh"].to_numpy()
         return found
 
-    def scaler_at(self, ts: int) -> Scaler:
-        """What a run would scale by at a time: the newest estimate made before it.
-
-        Raises:
-            DataError: there is none yet.
-        """
-        start, mean, scale = self.scales()
-        at = int(np.searchsorted(start, ts, side="right")) - 1
-        if at < 0:
-            raise DataError(f"{self.folder}: no trailing estimate of scales was made before {ts}")
-        return Scaler(
-            mean=tuple(mean[at].tolist()),
-            scale=tuple(scale[at].tolist()),
-            clip=self.fold.scaler.clip,
+    @property
+    def trailing(self) -> TrailingEntry:
+        """How its scales trail."""
+        return msgspec.convert(
+            {key: self.facts.options[key] for key in ("period_ns", "memory_ns", "drift")},
+            TrailingEntry,
         )
 
+    def require_trailing(self, rule: TrailingEntry) -> None:
+        """Refuses a model whose scales trail otherwise.
+
+        Raises:
+            ConfigError: says how each does.
+        """
+        if rule != self.trailing:
+            raise ConfigError(
+                f"{self.folder} has scales of {self.trailing}, the model's are of {rule}: make the "
+                "data set again with --period, --memory and --drift of the model"
+            )
+
+    def in_own_terms(self, frame: pl.DataFrame, own: Scaler) -> Floats:
+        """(n, k) as a run gives them to a network with that scaler whose scales trail."""
+        return self._trailed(frame).in_own_terms(frame.select(self.names).to_numpy(), own)
+
+    def _trailed(self, frame: pl.DataFrame) -> Trailed:
+        _, mean, scale = self.scales()
+        return Trailed(self.trailing, frame["period"].to_numpy(), mean, scale)
+
     def scaled(self, frame: pl.DataFrame, *, trailing: bool = False) -> Floats:
-        """(n, k) as a network sees them; rows without a trailing estimate are NaN."""
+        """(n, k) as a network sees them; by `fold.scaler` alone before the first estimate."""
+        scaler = self.fold.scaler
         x = frame.select(self.names).to_numpy()
-        clip = self.fold.scaler.clip
-        if not trailing:
-            mean, scale = np.array(self.fold.scaler.mean), np.array(self.fold.scaler.scale)
-            return np.asarray(np.clip((x - mean) / scale, -clip, clip))
-        _, means, scales = self.scales()
-        period = frame["period"].to_numpy()
-        made = np.full(x.shape, np.nan)
-        has = period >= 0
-        made[has] = (x[has] - means[period[has]]) / scales[period[has]]
-        return np.clip(made, -clip, clip)
+        if trailing:
+            x = self._trailed(frame).in_own_terms(x, scaler)
+        z = (x - np.array(scaler.mean)) / np.array(scaler.scale)
+        return np.asarray(np.clip(z, -scaler.clip, scaler.clip))
 
     def mask(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
         """(n, k) whether the level a column reads was there; padding is False."""
@@ -168,11 +177,11 @@ class Dataset:
         drawn = _table(self.path("train"), ["latency_ns"])["latency_ns"]
         return int(np.median(drawn.to_numpy()))
 
-    def rows(self) -> tuple[Rows, Split]:
+    def rows(self, *, trailing: bool = False) -> tuple[Rows, Split]:
         """The fold in memory, for training; rows that repeat the one before are left out."""
-        return joined({part: self._rows(part) for part in PARTS})
+        return joined({part: self._rows(part, trailing=trailing) for part in PARTS})
 
-    def _rows(self, part: str) -> Rows:
+    def _rows(self, part: str, *, trailing: bool) -> Rows:
         import polars as pl
 
         frame = _table(self.path(part)).filter(~pl.col("filled"))
@@ -193,6 +202,7 @@ class Dataset:
             stretch,
             frame["storm"].to_numpy(),
             self.facts.data_hash,
+            self._trailed(frame) if trailing else None,
             memories(self.fresh(), stretch),
         )
 

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hft.errors import ConfigError
+from hft.inference.card import TrailingEntry
 from hft.inference.dataset.extract import Block, Extractor, Wanted
 from hft.inference.dataset.in_memory import Seconds, require_any, spans_of
 from hft.inference.dataset.moves import column
 from hft.inference.dataset.splitting import Cuts
-from hft.inference.dataset.trailing import Trailing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +71,11 @@ class Options:
                 "above 0, and a memory at least as long"
             )
 
+    @property
+    def trailing(self) -> TrailingEntry:
+        """How scales trail."""
+        return TrailingEntry(period_ns=self.period_ns, memory_ns=self.memory_ns, drift=self.drift)
+
 
 @dataclass(slots=True)
 class Passed:
@@ -78,13 +83,10 @@ class Passed:
 
     rows_file: Path
     extractor: Extractor
-    trailing: Trailing
     seconds: Seconds = field(default_factory=Seconds)
     rows: int = 0
     filled: int = 0
     unscaled: int = 0
-    period: int = -1
-    """Of the newest row."""
     first_ts: int = 0
     last_ts: int = 0
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -122,8 +124,7 @@ def first_pass(
 ) -> Passed:
     import pyarrow.parquet as pq
 
-    trailing = Trailing(options.period_ns, options.memory_ns, options.drift)
-    passed = Passed(path, Extractor(wanted), trailing)
+    passed = Passed(path, Extractor(wanted, options.trailing))
     schema = schema_of(wanted, options, final=False)
     with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
         groups = Groups(writer)
@@ -166,11 +167,7 @@ def _table(
 ) -> pa.Table:
     import pyarrow as pa
 
-    real = ~block.filled
-    period = np.full(len(block), passed.period)
-    period[real] = passed.trailing.feed(block.ts[real], block.x[real])
-    period = np.maximum.accumulate(period)  # a row that repeats another has the same
-    _note(block, period, passed)
+    _note(block, passed)
     columns: dict[str, npt.NDArray[Any]] = {"ts": block.ts}
     columns |= {name: block.x[:, i] for i, name in enumerate(wanted.features.names)}
     columns |= {
@@ -180,7 +177,7 @@ def _table(
         "stretch": block.labels.stretch,
         "number": block.number,
         "filled": block.filled,
-        "period": period,
+        "period": block.period,
         "levels_bid": block.levels[:, 0],
         "levels_ask": block.levels[:, 1],
     }
@@ -191,11 +188,10 @@ def _table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _note(block: Block, period: npt.NDArray[np.int64], passed: Passed) -> None:
+def _note(block: Block, passed: Passed) -> None:
     if not passed.rows:
         passed.first_ts = int(block.ts[0])
     passed.rows += len(block)
-    passed.period = int(period[-1])
     passed.last_ts = int(block.ts[-1])
     known = ~np.isnan(block.labels.move).all(axis=1)
     stretch = block.labels.stretch[known]
@@ -203,7 +199,7 @@ def _note(block: Block, period: npt.NDArray[np.int64], passed: Passed) -> None:
         number = int(stretch[np.searchsorted(block.ts[known], start)])
         passed.spans[number] = (passed.spans.get(number, (start, end))[0], end)
     passed.filled += int(block.filled.sum())
-    passed.unscaled += int((period < 0).sum())
+    passed.unscaled += int((block.period < 0).sum())
     for day in np.unique(block.ts // DAY_NS).tolist():
         if not passed.days or passed.days[-1] != day:
             passed.days.append(day)

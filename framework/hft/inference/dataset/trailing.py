@@ -1,136 +1,109 @@
 """Scaling by what was seen lately: mean and scale of each column, anew every period and on drift.
 
-All of it is off the hot path: an estimate is made of whole blocks of the past and holds for rows
-after it. A run would take a period's estimate as its network's scaler, at the period's start.
+The estimates are the core's (core/trailing.hpp), which a run makes too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hft.inference.card import Scaler
+from hft.inference.card import Scaler, TrailingEntry
 
 Int = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-BLOCKS = 8
-"""Blocks of a period: how often drift is looked for."""
-FEWEST_ROWS = 100
-"""Of an estimate."""
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Mean and scale of every column, one after the other."""
+
+    start_ts: Int
+    """(p,) from when each holds [ns]."""
+    rows: Int
+    """(p,) that it was made of."""
+    drifted: npt.NDArray[np.bool_]
+    """(p,) the block before looked unlike the estimate before; older ones are forgotten."""
+    mean: Floats
+    """(p, k)."""
+    scale: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """Mean and scale of every column, for rows from `start_ts` on."""
+class Trailed:
+    """Which estimate each of n rows is scaled by."""
 
-    start_ts: int
-    rows: int
-    """It was made of."""
+    rule: TrailingEntry
+    period: Int
+    """(n,) -1: there is none yet."""
     mean: Floats
+    """(p, k) of the estimates."""
     scale: Floats
-    drifted: bool
-    """The block before looked unlike the estimate before; older ones are forgotten."""
 
-    def scaler(self, clip: float) -> Scaler:
-        """As a bundle has it."""
-        return Scaler(mean=tuple(self.mean.tolist()), scale=tuple(self.scale.tolist()), clip=clip)
+    def in_own_terms(self, x: Floats, own: Scaler) -> Floats:
+        """Rows (n, k) as a run gives them to a network with that scaler.
 
+        What the network makes of them is what the estimates make of `x`.
+        """
+        from hft import _core
 
-@dataclass(slots=True)
-class _Sums:
-    """Of a block, about the stream's first row, so that squares keep their digits."""
-
-    end_ts: int
-    rows: int
-    x: Floats
-    x2: Floats
+        made: Floats = _core.in_own_terms(
+            np.ascontiguousarray(x),
+            np.ascontiguousarray(self.period, np.int64),
+            np.ascontiguousarray(self.mean),
+            np.ascontiguousarray(self.scale),
+            list(own.mean),
+            list(own.scale),
+        )
+        return made
 
 
 @dataclass(slots=True)
 class Trailing:
     """Estimates along one instrument's rows; a row belongs to the newest made before it."""
 
-    period_ns: int
-    memory_ns: int
-    """How far an estimate looks back."""
-    drift: float
-    """A block whose mean is off by more scales than this makes a new estimate; 0: never."""
-    estimates: list[Estimate] = field(default_factory=list)
-    _blocks: list[_Sums] = field(default_factory=list)
-    _about: Floats | None = None
-    _open: _Sums | None = None
+    rule: TrailingEntry
+    columns: int
+    _streams: list[Any] = field(default_factory=list)
+    _earlier: int = 0
+    """Estimates of the streams that are over."""
+
+    def __post_init__(self) -> None:
+        self._begin()
 
     def feed(self, ts: Int, x: Floats) -> Int:
         """Rows in order, (n,) and (n, k); the number of each one's estimate, -1: none yet."""
-        period = np.empty(len(ts), np.int64)
-        if not len(ts):
-            return period
-        if self._about is None:
-            self._about = x[0].copy()
-        block = ts // self._block_ns
-        edges = np.flatnonzero(np.diff(block)) + 1
-        for part in np.split(np.arange(len(ts)), edges):
-            self._enter((int(block[part[0]]) + 1) * self._block_ns)
-            period[part] = len(self.estimates) - 1
-            self._add(x[part] - self._about)
-        return period
+        number = self._streams[-1].feed(np.ascontiguousarray(ts), np.ascontiguousarray(x))
+        return np.where(number < 0, -1, number + self._earlier)
 
-    @property
-    def _block_ns(self) -> int:
-        return max(self.period_ns // BLOCKS, 1)
+    def restart(self) -> None:
+        """The next rows are of a run of their own."""
+        self._earlier += len(self._streams[-1].start_ts)
+        self._begin()
 
-    def _enter(self, end_ts: int) -> None:
-        """Rows of the block that ends at `end_ts` are next: closes the one before."""
-        last = self._open
-        if last is not None and last.end_ts == end_ts:
-            return
-        if last is not None:
-            self._close(last, end_ts - self._block_ns)
-        assert self._about is not None
-        zero = np.zeros(len(self._about))
-        self._open = _Sums(end_ts, 0, zero, zero.copy())
+    def estimates(self) -> Estimates:
+        """All so far."""
+        of = {
+            name: np.concatenate([getattr(stream, name) for stream in self._streams])
+            for name in ("start_ts", "rows", "drifted", "mean", "scale")
+        }
+        return Estimates(**{**of, "drifted": of["drifted"].astype(bool)})
 
-    def _add(self, x: Floats) -> None:
-        assert self._open is not None
-        self._open.rows += len(x)
-        self._open.x += x.sum(axis=0)
-        self._open.x2 += (x * x).sum(axis=0)
+    def _begin(self) -> None:
+        from hft import _core
 
-    def _close(self, block: _Sums, now: int) -> None:
-        self._blocks.append(block)
-        drifted = self._has_drifted(block)
-        if drifted:
-            self._blocks = [block]
-        self._blocks = [b for b in self._blocks if b.end_ts > now - self.memory_ns]
-        due = not self.estimates or now // self.period_ns > self._last_start // self.period_ns
-        if (due or drifted) and sum(b.rows for b in self._blocks) >= FEWEST_ROWS:
-            self.estimates.append(self._estimate(now, drifted=drifted))
-
-    @property
-    def _last_start(self) -> int:
-        return self.estimates[-1].start_ts
-
-    def _has_drifted(self, block: _Sums) -> bool:
-        if not self.estimates or not self.drift or block.rows < FEWEST_ROWS:
-            return False
-        assert self._about is not None
-        known = self.estimates[-1]
-        off = np.abs(self._about + block.x / block.rows - known.mean) / known.scale
-        return bool(off.max() > self.drift)
-
-    def _estimate(self, now: int, *, drifted: bool) -> Estimate:
-        assert self._about is not None
-        rows = sum(b.rows for b in self._blocks)
-        mean = np.sum([b.x for b in self._blocks], axis=0) / rows
-        square = np.sum([b.x2 for b in self._blocks], axis=0) / rows
-        scale = np.sqrt(np.maximum(square - mean * mean, 0.0))
-        mean = self._about + mean
-        return Estimate(now, rows, mean, varying(mean, scale), drifted)
+        rule = self.rule
+        self._streams.append(
+            _core.TrailingStream(rule.period_ns, rule.memory_ns, rule.drift, self.columns)
+        )
 
 
 def varying(mean: Floats, scale: Floats) -> Floats:
     """The scale, 1 where a column does not vary: its noise must not be blown up."""
-    return np.where(scale > 1e-9 * np.maximum(np.abs(mean), 1.0), scale, 1.0)
+    from hft import _core
+
+    made: Floats = _core.varying_scales(np.ascontiguousarray(mean), np.ascontiguousarray(scale))
+    return made

@@ -22,7 +22,7 @@ from hft.inference.dataset.parts import folds_of, write_fold
 from hft.inference.dataset.rows import Options, Passed, Tick, first_pass, schema_of
 from hft.inference.dataset.splitting import Fold
 from hft.inference.dataset.stretches import NEVER, Stretches
-from hft.inference.dataset.trailing import Trailing
+from hft.inference.dataset.trailing import Estimates
 from hft.whole_files import replacing_folder
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def write_dataset(
             for number, fold in enumerate(folds, 1)
         )
         facts = msgspec.structs.replace(facts, folds=made)
-        _write_scales(temporary / SCALES, wanted, passed.trailing)
+        assert passed.extractor.trailing is not None
+        _write_scales(temporary / SCALES, wanted, passed.extractor.trailing.estimates())
         _write_stretches(temporary / STRETCHES, passed.extractor.stretches)
         (temporary / ROWS).unlink()
         text = msgspec.json.encode(facts)
@@ -105,20 +106,19 @@ def require_free(folder: Path, *, overwrite: bool) -> None:
         raise ConfigError(f"{folder} is no dataset: it is not overwritten")
 
 
-def _write_scales(path: Path, wanted: Wanted, trailing: Trailing) -> None:
+def _write_scales(path: Path, wanted: Wanted, estimates: Estimates) -> None:
     """One row an estimate, in order: `period` of a row is its number here."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    estimates = trailing.estimates
     columns: dict[str, Any] = {
-        "start_ts": pa.array([e.start_ts for e in estimates], pa.int64()),
-        "rows": pa.array([e.rows for e in estimates], pa.int64()),
-        "drifted": pa.array([e.drifted for e in estimates], pa.bool_()),
+        "start_ts": estimates.start_ts,
+        "rows": estimates.rows,
+        "drifted": estimates.drifted,
     }
     for i, name in enumerate(wanted.features.names):
-        columns[f"mean_{name}"] = pa.array([float(e.mean[i]) for e in estimates], pa.float64())
-        columns[f"scale_{name}"] = pa.array([float(e.scale[i]) for e in estimates], pa.float64())
+        columns[f"mean_{name}"] = estimates.mean[:, i]
+        columns[f"scale_{name}"] = estimates.scale[:, i]
     pq.write_table(pa.table(columns), path, compression="zstd")
 
 

@@ -44,6 +44,7 @@ class DataOptions:
     """Of a data set: those of its horizons to choose from; None: all. Else `LABELS`."""
     latency: str | None = None
     """Of a data set: as it was made; None: not asked. Else `recipe`."""
+    trailing: bool = False
 
     def plan(self) -> Plan | None:
         """Of the strategy; of the default columns where neither it nor a data set is given."""
@@ -63,7 +64,9 @@ class DataOptions:
         """The rows."""
         if self.dataset is not None:
             horizons_ns = self._of_the_set(self.dataset)
-            found = of_dataset(self.dataset, self.fold, plan=plan, source=self.source)
+            found = of_dataset(
+                self.dataset, self.fold, plan=plan, source=self.source, trailing=self.trailing
+            )
             moves = {h: found.rows.moves[h] for h in horizons_ns}
             return replace(found, rows=replace(found.rows, moves=moves))
         assert plan is not None
@@ -72,6 +75,7 @@ class DataOptions:
             labels=self.labels or LABELS,
             latency=self.latency or "recipe",
             source=self.source,
+            trailing=self.trailing,
             progress=progress,
         )
 

@@ -65,6 +65,7 @@ def of_plan(
     labels: str,
     latency: str = "recipe",
     source: str | None = None,
+    trailing: bool = False,
     progress: Progress | None = None,
 ) -> Material:
     """Makes a data set of a plan's data and reads it; nothing of it is left on disk.
@@ -80,11 +81,16 @@ def of_plan(
     with tempfile.TemporaryDirectory(prefix="hft-train-") as home:
         folder = Path(home) / "set"
         make_datasets(plan, folder, labels=labels, latency=latency, model=source, progress=progress)
-        return of_dataset(folder, plan=plan, source=source)
+        return of_dataset(folder, plan=plan, source=source, trailing=trailing)
 
 
 def of_dataset(
-    folder: Path, fold: int = 1, *, plan: Plan | None = None, source: str | None = None
+    folder: Path,
+    fold: int = 1,
+    *,
+    plan: Plan | None = None,
+    source: str | None = None,
+    trailing: bool = False,
 ) -> Material:
     """Reads a data set.
 
@@ -93,6 +99,7 @@ def of_dataset(
         fold: which, of several.
         plan: its strategy's columns must be those of the data set.
         source: which of the strategy's models, of several.
+        trailing: scale by the estimates of the data set, as the model will in a run.
 
     Raises:
         ConfigError: columns or trigger are not the strategy's.
@@ -105,7 +112,7 @@ def of_dataset(
     wanted = None if plan is None else source_of(plan, source).features
     if wanted is not None:
         _require_same(dataset, wanted)
-    rows, parts = dataset.rows()
+    rows, parts = dataset.rows(trailing=trailing)
     return Material(
         rows,
         dataset.features() if wanted is None else wanted,

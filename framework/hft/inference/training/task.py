@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from hft.errors import DataError
-from hft.inference.card import Scaler
+from hft.inference.card import Scaler, TrailingEntry
 from hft.inference.dataset.classes import Classes, MoveWeights
 from hft.inference.dataset.in_memory import Floats, Rows, Split, split
 from hft.inference.dataset.splitting import Cuts
@@ -70,6 +70,8 @@ class Task:
     horizon_ns: int
     scaler: Scaler
     move_ticks: tuple[float, ...]
+    trailing: TrailingEntry | None = None
+    """What put `rows` in the terms of `scaler`; None: they are as they were made."""
 
     @property
     def inputs(self) -> npt.NDArray[np.float32]:
@@ -103,8 +105,12 @@ def prepare(
     report: Report = print,
     parts: Split | None = None,
     classes: Mapping[int, Classes] | None = None,
+    scaler: Scaler | None = None,
 ) -> Task:
     """Chooses the horizon, then labels, splits and scales.
+
+    Rows whose scales trail are put in the terms of the scaler before anything else looks at them:
+    what is trained, calibrated, distilled and judged is what a run computes.
 
     Args:
         rows: with labels of every horizon of `config`.
@@ -112,9 +118,15 @@ def prepare(
         report: told what is chosen.
         parts: of rows that are split already.
         classes: by horizon, of labels that are given already.
+        scaler: of a network that is there already; None: of the training rows.
     """
     rows.require_horizons(config.horizons_ns)
     parts = parts or split(rows, Cuts())
+    rule = None if rows.trailed is None else rows.trailed.rule
+    if rows.trailed is not None:
+        scaler = scaler or _scaler(rows.x[parts.train], rows.weight[parts.train], config.clip)
+        rows = in_own_terms(rows, scaler)
+        report(f"scales trail, {rule}")
     horizon_ns = choose_horizon(rows, parts, config, report)
     moves = rows.moves[horizon_ns]
     train = parts.train
@@ -122,7 +134,7 @@ def prepare(
     means = ", ".join(f"{mean:.3g}" for mean in chosen.move_ticks)
     report(f"flat is a move of at most {chosen.threshold_ticks:g} ticks; mean moves {means}")
     weight = _known_weight(rows, moves)
-    scaler = _scaler(rows.x[train], weight[train], config.clip)
+    scaler = scaler or _scaler(rows.x[train], weight[train], config.clip)
     label = chosen.of(np.nan_to_num(moves)).astype(np.int64)
     weight = np.where(rows.since_fresh() >= warm_up_rows(config), weight, 0.0)
     for name, cut in (("train", train), ("calibrate", parts.calibrate), ("test", parts.test)):
@@ -132,7 +144,13 @@ def prepare(
                 "begins anew: want more data, longer stretches or a model of fewer rows"
             )
     moves = np.nan_to_num(moves)
-    return Task(rows, moves, label, weight, parts, horizon_ns, scaler, chosen.move_ticks)
+    return Task(rows, moves, label, weight, parts, horizon_ns, scaler, chosen.move_ticks, rule)
+
+
+def in_own_terms(rows: Rows, own: Scaler) -> Rows:
+    """Rows as a run gives them to a network with that scaler, from here on like any others."""
+    assert rows.trailed is not None
+    return replace(rows, x=rows.trailed.in_own_terms(rows.x, own), trailed=None)
 
 
 def warm_up_rows(config: TrainConfig) -> int:

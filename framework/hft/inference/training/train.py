@@ -149,6 +149,7 @@ def _card(
         features=entries,
         layers=fitted.layers,
         scaler=task.scaler,
+        trailing=task.trailing,
         readout=readout,
         training=Training(
             data=data,
