@@ -265,6 +265,48 @@ def time_steps(network: Network, rows: Annotated[NDArray[numpy.float64], dict(sh
 
 def best_isa() -> str: ...
 
+class TrailingStream:
+    """Scales of one instrument's rows (trailing.hpp)."""
+
+    def __init__(self, period_ns: int, memory_ns: int, drift: float, columns: int) -> None: ...
+
+    def feed(self, ts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        Rows in order, (n,) and (n, k); the number of each one's estimate, -1: none yet.
+        """
+
+    @property
+    def start_ts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """From when each estimate holds, (p,) [ns]."""
+
+    @property
+    def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """That each was made of, (p,)."""
+
+    @property
+    def drifted(self) -> list[bool]:
+        """The block before looked unlike the estimate before, (p,)."""
+
+    @property
+    def mean(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+    @property
+    def scale(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]: ...
+
+class Trails:
+    """How a model's rows are scaled by what trails."""
+
+    def __init__(self, *, period_ns: int, memory_ns: int, drift: float, mean: Sequence[float], scale: Sequence[float]) -> None:
+        """`mean` and `scale`: of the network's own scaler."""
+
+def in_own_terms(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], number: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], own_mean: Sequence[float], own_scale: Sequence[float]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    Rows (n, k) of estimates (n,), -1: none yet, as a network with that scaler is given them.
+    """
+
+def varying_scales(mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scale: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The scale of each column, 1 where it does not vary."""
+
 class SimInstrument:
     """One simulated instrument; defaults are a perp's."""
 
@@ -1228,7 +1270,7 @@ class Replay:
         From `ts` on the instrument's orders are cancelled and refused, its position sold.
         """
 
-    def swap_at(self, ts: int, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None) -> None:
+    def swap_at(self, ts: int, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None, trails: Trails | None = None) -> None:
         """
         At `ts` another bundle begins to run beside the old one; in order of time.
         """
@@ -1255,6 +1297,9 @@ class Replay:
 
     def reuse(self, model: int, rule: ReuseRule) -> None:
         """The model's answers may be given again; after `add_source`."""
+
+    def trail(self, model: int, trails: Trails) -> None:
+        """The model's rows are scaled by what trails; after `add_source`."""
 
     def make_bars(self, interval_ns: int) -> None: ...
 
@@ -1384,7 +1429,7 @@ class LiveSim:
         While on, another Python thread gets the interpreter whenever the session is idle.
         """
 
-    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None) -> bool:
+    def swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None, trails: Trails | None = None) -> bool:
         """
         From `watch`: another bundle begins to run beside the old one; False: it is too late.
         """
@@ -1420,6 +1465,9 @@ class LiveSim:
     def reuse(self, model: int, rule: ReuseRule) -> None:
         """The model's answers may be given again; after `add_source`."""
 
+    def trail(self, model: int, trails: Trails) -> None:
+        """The model's rows are scaled by what trails; after `add_source`."""
+
     def make_bars(self, interval_ns: int) -> None: ...
 
     def keep_rows(self) -> None:
@@ -1437,7 +1485,7 @@ class Verify:
 
     def run(self, strategy: object, records: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
-    def add_swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None) -> None:
+    def add_swap(self, number: int, model: int, computes: object, window_rows: int, warm_up_rows: int, hash: int, reuse: ReuseRule | None = None, trails: Trails | None = None) -> None:
         """The bundle of a swap that the journal tells of."""
 
     @property
@@ -1455,6 +1503,9 @@ class Verify:
 
     def reuse(self, model: int, rule: ReuseRule) -> None:
         """The model's answers may be given again; after `add_source`."""
+
+    def trail(self, model: int, trails: Trails) -> None:
+        """The model's rows are scaled by what trails; after `add_source`."""
 
     def make_bars(self, interval_ns: int) -> None: ...
 

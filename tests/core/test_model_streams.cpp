@@ -271,7 +271,7 @@ TEST_CASE("models of many instruments are touched by turns, for they share their
   CHECK(touches[0] + touches[1] + touches[2] == 1);
   for (int i = 0; i < 5; ++i) engine.touch_models();
   for (const int each : touches) CHECK(each == 2);
-  Swap swap{1, 0, 0, 10, {}, {}};
+  Swap swap{1, 0, 0, 10, {}, {}, {}};
   for (int i = 0; i < 3; ++i)
     swap.streams.push_back(std::make_unique<Counting>(2.f, nullptr, &incoming));
   engine.swap(std::move(swap), 1);

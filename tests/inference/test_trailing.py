@@ -26,9 +26,7 @@ def walk(n=20_000, seed=3):
 
 def in_pieces(trailing, ts, x, pieces):
     edges = [0, *pieces, len(ts)]
-    return np.concatenate(
-        [trailing.feed(ts[a:b], x[a:b]) for a, b in pairwise(edges)]
-    )
+    return np.concatenate([trailing.feed(ts[a:b], x[a:b]) for a, b in pairwise(edges)])
 
 
 @pytest.mark.parametrize("seed", range(12))
