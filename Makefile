@@ -9,7 +9,7 @@ CXX_FILES := $(wildcard framework/core/*.[ch]pp framework/core/*/*.[ch]pp tests/
 STUBGEN := $(PYTHON) -m nanobind.stubgen -q -m hft._core
 
 .DEFAULT_GOAL := help
-.PHONY: help tools build check types format stub test core-test tsan bench bench-peer bench-import bench-inference bench-latency bench-execution nightly clean
+.PHONY: help tools build check types format stub test core-test tsan bench bench-peer bench-import bench-inference bench-latency bench-execution lstm-mm nightly clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile | expand -t 12
@@ -79,6 +79,9 @@ bench-execution:  ## all execution models on against all off: extra "peer", or P
 
 bench-latency:  ## what resampling does to clusters of latency, against the truth
 	$(PYTHON) tests/bench/latency_table.py
+
+lstm-mm:  ## tiers and parts of strategies/lstm_mm.bundle anew, from a synthetic market; FULL stays
+	$(PYTHON) backtests/lstm_mm_bundle.py $(LSTM_MM_FLAGS)
 
 nightly: core-test tsan  ## all tests with 200 times the examples: properties, damaged files
 	$(PYTHON) -m pytest -ra --hypothesis-profile=nightly $(PYTEST_FLAGS)
