@@ -9,20 +9,15 @@ import numpy as np
 
 from hft import _core
 from hft.analysis.records import FILL_ROW, ORDER_ROW
+from hft.core_terms import ORDERINGS, SERVER_MODES, core_instruments, engine_config
 from hft.data.synth import SynthConfig, symbol_chunks
-from hft.engine import (
-    ORDERINGS,
-    SERVER_MODES,
-    add_sources,
-    core_instruments,
-    engine_config,
-    new_strategy,
-)
+from hft.engine import new_strategy
 from hft.features import Features, OnTouch, imbalance, spread
 from hft.inference.bundle import load_bundle, save_bundle
 from hft.inference.card import Card, LayerEntry, Scaler, Training, entries_of
 from hft.journal import JOURNAL
 from hft.plan import Plan, SourcePlan, prepare
+from hft.sources import add_sources
 from hft.types import InstrumentSpec
 
 

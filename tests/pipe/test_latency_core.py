@@ -17,7 +17,7 @@ from sim import Sim
 from hft import Strategy
 from hft._core import Latency
 from hft.analysis.records import OrderState
-from hft.engine import ORDERINGS
+from hft.core_terms import ORDERINGS
 from hft.errors import ConfigError
 from hft.execution.draws import Stream
 from hft.types import BUY, SELL, Tif

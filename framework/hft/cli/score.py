@@ -56,10 +56,10 @@ def queue(
     """Hide real orders of L3 data, and score every queue model on their fates."""
     from rich.console import Console
 
+    from hft.core_terms import KEEPS
     from hft.data.opening import open_data
     from hft.data.progress import progress
     from hft.durations import parse_ns
-    from hft.engine import KEEPS
     from hft.scoring import show
     from hft.scoring.ghosts import Options
     from hft.scoring.queues import score_queues

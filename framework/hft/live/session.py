@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hft import engine, run_folder
 from hft.analysis.mids import with_mids
 from hft.config import PROFILE, Leg, Series
+from hft.core_terms import core_instruments, engine_config
 from hft.durations import parse_ns
 from hft.engine import Outcome
 from hft.environment import environment
@@ -60,8 +61,8 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
     synth = plan.recipe.data.synth
     latency = plan.recipe.latency
     live = _core.LiveSim(
-        engine.core_instruments(plan, [synth.venue]),
-        engine.engine_config(plan.recipe),
+        core_instruments(plan, [synth.venue]),
+        engine_config(plan.recipe),
         core_market(synth, time.time_ns()),
         _constant(latency.entry, "latency.entry"),
         _constant(latency.response, "latency.response"),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hft import engine, run_folder
 from hft.config import load_recipe
+from hft.core_terms import core_instruments, engine_config
 from hft.errors import ConfigError, DataError, StrategyError
 from hft.journal import JOURNAL, RecordKind, checksums, kind_name
 from hft.live.swaps import add_journaled
@@ -191,7 +192,7 @@ def _feed_back(
 
     rows = run_folder.read_market(folder)
     venues = sorted({f.spec.venue for f in plan.feeds})
-    verify = _core.Verify(engine.core_instruments(plan, venues), engine.engine_config(plan.recipe))
+    verify = _core.Verify(core_instruments(plan, venues), engine_config(plan.recipe))
     opened = add_sources(verify, plan)
     add_journaled(verify, plan, folder, journal, opened)
     if kept is not None:

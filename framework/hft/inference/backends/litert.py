@@ -7,22 +7,14 @@ under a lock, their memories kept apart. For steps that overlap, open one backen
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hft.errors import ConfigError, ModelError
-from hft.inference.backends.parts import (
-    AGAIN,
-    PartBackend,
-    PartState,
-    Signature,
-    chosen_part,
-    forms_of,
-    require_threads,
-)
-from hft.inference.bundle import Bundle
-from hft.inference.card import TierName
+from hft.inference.backends.in_process import InProcessBackend
+from hft.inference.backends.parts import AGAIN, PartState, Signature
 
 
 class LiteRtState(PartState):
@@ -34,32 +26,30 @@ class LiteRtState(PartState):
         self.memories = {name: np.zeros(shape, np.float32) for name, shape in memories.items()}
 
 
-class LiteRtBackend(PartBackend):
+class LiteRtBackend(InProcessBackend):
     """The interpreter; a windowed model is stepped through its rows from nothing."""
 
     name = "litert"
+    forms = ("step",)
 
-    def __init__(self, bundle: Bundle, tier: TierName, precision: str, threads: int) -> None:
-        require_threads(threads)
-        forms = tuple(form for form in forms_of(bundle, tier) if form == "step")
-        entry, path = chosen_part(bundle, self.name, precision, tier, forms)
-        super().__init__(bundle, tier, entry.precision, entry.form)
+    def _open(self, path: Path, threads: int) -> Signature:
         interpreter_of = _interpreter()
         try:
             self._interpreter = interpreter_of(model_path=str(path), num_threads=threads)
             self._interpreter.allocate_tensors()
-            given, made = _details(self._interpreter)
+            self._given, self._made = given, made = _details(self._interpreter)
         except (ValueError, RuntimeError) as error:
             raise ModelError(f"{path}: LiteRT does not load it: {error}; {AGAIN}") from error
-        self.signature = Signature(_shapes(given), _shapes(made))
-        self.signature.require(path, self.x_shape, self.frame.classes, self.form)
-        self._path, self._busy = path, threading.Lock()
+        return Signature(_shapes(given), _shapes(made))
+
+    def _prepare(self) -> None:
+        given, made = self._given, self._made
+        self._busy = threading.Lock()
         self._x, self._y = given["x"]["index"], made["y"]["index"]
         self._memories = [
             (name, given[name]["index"], made[f"{name}_out"]["index"])
             for name in self.signature.memories
         ]
-        self._require_finite(path)
 
     def _state(self) -> LiteRtState:
         return LiteRtState(self)

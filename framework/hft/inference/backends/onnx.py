@@ -6,22 +6,14 @@ new states the next one reads as its old ones, so that nothing is copied or made
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hft.errors import ConfigError, ModelError
-from hft.inference.backends.parts import (
-    AGAIN,
-    PartBackend,
-    PartState,
-    Signature,
-    chosen_part,
-    forms_of,
-    require_threads,
-)
-from hft.inference.bundle import Bundle
-from hft.inference.card import TierName
+from hft.inference.backends.in_process import InProcessBackend
+from hft.inference.backends.parts import AGAIN, PartState, Signature
 
 
 class OnnxState(PartState):
@@ -37,28 +29,20 @@ class OnnxState(PartState):
         self.turn = 0
 
 
-class OnnxBackend(PartBackend):
+class OnnxBackend(InProcessBackend):
     """A step, or a window, in ONNX Runtime."""
 
     name = "onnx"
 
-    def __init__(self, bundle: Bundle, tier: TierName, precision: str, threads: int) -> None:
-        require_threads(threads)
-        entry, path = chosen_part(bundle, self.name, precision, tier, forms_of(bundle, tier))
-        super().__init__(bundle, tier, entry.precision, entry.form)
-        ort = _onnxruntime()
+    def _open(self, path: Path, threads: int) -> Signature:
+        self._ort = ort = _onnxruntime()
         try:
             self._session = ort.InferenceSession(
                 path, _options(ort, threads), providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # its exceptions have no common class
             raise ModelError(f"{path}: ONNX Runtime does not load it: {error}; {AGAIN}") from error
-        self._path, self._ort = path, ort
-        self.signature = Signature(
-            _shapes(self._session.get_inputs()), _shapes(self._session.get_outputs())
-        )
-        self.signature.require(path, self.x_shape, self.frame.classes, self.form)
-        self._require_finite(path)
+        return Signature(_shapes(self._session.get_inputs()), _shapes(self._session.get_outputs()))
 
     def bound(self, state: OnnxState, old: int, new: int) -> Any:
         """A binding from memories `old` to memories `new`."""

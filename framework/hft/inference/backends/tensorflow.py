@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hft.errors import ConfigError, ModelError
 from hft.inference.backends.frame import Doubles, Floats
-from hft.inference.backends.parts import (
-    AGAIN,
-    PartBackend,
-    PartState,
-    Signature,
-    chosen_part,
-    forms_of,
-    require_threads,
-)
-from hft.inference.bundle import Bundle
-from hft.inference.card import TierName
+from hft.inference.backends.in_process import InProcessBackend
+from hft.inference.backends.parts import AGAIN, PartState, Signature
 
 SIGNATURES = {"step": "step", "window": "serving_default"}
 
@@ -35,16 +27,13 @@ class TensorFlowState(PartState):
         self.memories = dict(owner.zeros)
 
 
-class TensorFlowBackend(PartBackend):
+class TensorFlowBackend(InProcessBackend):
     """A step, or windows of any number of streams at once."""
 
     name = "tensorflow"
 
-    def __init__(self, bundle: Bundle, tier: TierName, precision: str, threads: int) -> None:
-        require_threads(threads)
-        entry, path = chosen_part(bundle, self.name, precision, tier, forms_of(bundle, tier))
-        super().__init__(bundle, tier, entry.precision, entry.form)
-        self._tf, self._path = tensorflow_with(threads), path
+    def _open(self, path: Path, threads: int) -> Signature:
+        self._tf = tensorflow_with(threads)
         try:
             self._loaded = self._tf.saved_model.load(str(path))
         except Exception as error:  # whatever a damaged folder brings forth
@@ -54,16 +43,16 @@ class TensorFlowBackend(PartBackend):
             there = ", ".join(self._loaded.signatures) or "none"
             raise ModelError(f"{path}: no signature {name}, there are {there}; {AGAIN}")
         self._function = self._loaded.signatures[name]
-        self.signature = Signature(
+        return Signature(
             _shapes(self._function.structured_input_signature[1]),
             _shapes(self._function.structured_outputs),
         )
-        self.signature.require(path, self.x_shape, self.frame.classes, self.form)
+
+    def _prepare(self) -> None:
         self.zeros = {
             name: self._tf.zeros(shape, self._tf.float32)
             for name, shape in self.signature.memories.items()
         }
-        self._require_finite(path)
 
     def _state(self) -> TensorFlowState:
         return TensorFlowState(self)
