@@ -38,7 +38,8 @@ void Engine::start(Ts now, Ns anchor) {
     for (const Source& s : m.sources)
       has_clocks_ |= s.features->trigger().kind == Trigger::Kind::CLOCK;
   }
-  record(RecordKind::START, now, 0, 0, 0, 0, static_cast<std::int64_t>(config_.seed), anchor);
+  record(RecordKind::START, now, 0, 0, 0, 0, static_cast<std::int64_t>(config_.seed), anchor,
+         batcher_ ? static_cast<std::int64_t>(batcher_->most()) : 0);
 }
 
 template <class F>
@@ -80,6 +81,7 @@ void Engine::on_row(Market& m, const Event& e, std::int64_t row) {
 /// says so also brings the snapshot.
 void Engine::on_status(Market& m) {
   if (m.book.state != BookState::GAP || m.gap_open) return;
+  compute_waiting();  // rows of before
   m.gap_open = m.gap_untold = unsettled_ = true;
   m.ready = false;
   ++counters.gaps;

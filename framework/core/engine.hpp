@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "account.hpp"
+#include "batcher.hpp"
 #include "book.hpp"
 #include "features.hpp"
 #include "journal.hpp"
@@ -73,6 +74,7 @@ struct Source {
   std::uint32_t version = 0;  ///< the swap that brought `network`; 0: it was there at the start
   std::int64_t rows = 0, warm_up_rows = 0;
   bool publish_rows = false;
+  bool waits = false;                     ///< a row of it does, to be computed in a batch
   bool reactive = false;                  ///< its features are made of the book less what we took
   std::vector<std::vector<float>> shelf;  ///< placebo: past outputs
 };
@@ -146,6 +148,8 @@ class Engine {
   void reuse(std::uint32_t model, const ReuseRule& rule);
   /// A model's rows are scaled by what trails; likewise.
   void trail(std::uint32_t model, const Trails& trails);
+  /// Live: rows are not computed in their packet but wait for company, up to `most` (2 or more).
+  void batch(std::int64_t most) { batcher_ = std::make_unique<Batcher>(most); }
 
   // ---- inputs
   /// `anchor`: UTC less monotonic time, live.
@@ -162,6 +166,8 @@ class Engine {
   }
   void on_update(const Update& u, Ts now);
   void on_signal(const Signal& s, Ts now);
+  /// Rows that wait have waited long enough: they are computed, and their answers are requests.
+  void on_batch(Ts now);
   /// A request that will not be answered.
   void on_drop(const Signal& s) noexcept;
   Ts next_due() const noexcept;
@@ -188,6 +194,10 @@ class Engine {
   // ---- outputs
   std::vector<Command> outbox;
   std::vector<Signal> requests;
+  /// A request that was heard: its memory is used again.
+  void done(Signal&& s) {
+    if (batcher_) batcher_->give_back(std::move(s.outputs));
+  }
   Journal journal;
   /// Live: every firing is an input with a stamp of its own. In replay a timer fires when it was
   /// asked to, so it is recorded only with the first thing it causes.
@@ -223,8 +233,9 @@ class Engine {
   RiskGate& risk() noexcept { return risk_; }
   bool sees_own() const noexcept { return config_.sees_own; }
   bool wants_packets() const noexcept { return wants_packets_; }
-  const Signal* signal() const noexcept { return signal_; }          ///< during on_signal
-  const Source* row_source() const noexcept { return row_source_; }  ///< during on_features
+  const Signal* signal() const noexcept { return signal_; }           ///< during on_signal
+  const Batcher* waiting() const noexcept { return batcher_.get(); }  ///< null: rows never wait
+  const Source* row_source() const noexcept { return row_source_; }   ///< during on_features
   void sample(Ts ts);
   struct TakeOver {
     Ts ts;
@@ -255,7 +266,7 @@ class Engine {
   struct Counters {
     std::int64_t packets = 0, rows_features = 0, inferences = 0, signals = 0, handlers = 0,
                  gaps = 0;
-    std::int64_t refused = 0, late_answers = 0;
+    std::int64_t refused = 0, late_answers = 0, batches = 0;
   } counters;
   /// Time spent inside features, networks and handlers [ns], when `profile` is set.
   struct Stages {
@@ -312,7 +323,10 @@ class Engine {
   std::span<const double> seen_by(TrailingRow* trailing, const FeatureSet& features);
   bool give_again(Market& m, Source& s, std::span<const double> row, Ts now);
   static std::unique_ptr<TrailingRow> trailing_of(const Swap& swap, const Source& s);
-  void request(Market& m, const Source& s, Signal signal, Ts now);
+  void wait(const Market& m, Source& s, std::span<const double> features, Ts now);
+  void compute_waiting();
+  static void describe(Signal& signal, const Market& m, const Source& s, Ts now) noexcept;
+  void request(Source& s, Signal signal);
   SimilarityCache* reuse_of(const Signal& s) noexcept;
   bool place(Market& m, int side);
   void place_again(Order& o);
@@ -327,6 +341,7 @@ class Engine {
   RiskGate risk_;
   Orders orders_;
   std::vector<Order*> refused_;
+  std::unique_ptr<Batcher> batcher_;
   std::vector<ModelStream*> stepped_;                  // since the last rest
   std::vector<TrailingRow*> trailed_;                  // likewise
   std::vector<std::unique_ptr<ModelStream>> retired_;  // let go of in a rest

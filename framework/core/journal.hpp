@@ -16,7 +16,7 @@
 namespace hft {
 
 enum class RecordKind : std::uint16_t {
-  START = 1,  ///< in: a: seed, b: UTC less monotonic time (live)
+  START = 1,  ///< in: a: seed, b: UTC less monotonic time (live), c: rows of a batch (0: none wait)
   PACKET,     ///< in: a: first row in the market file, b: rows, c: their digest (live only)
   UPDATE,  ///< in: order, price, lots; a: kind|reason|fill_reason|bits (1: maker, 2: some is left),
            ///< b: money (of a fill: fee and impact), or lots ahead (a double) of an order accepted
@@ -38,6 +38,7 @@ enum class RecordKind : std::uint16_t {
   SWAP,       ///< order: number of the swap, lots: model, a: word of the bundle's hash; in: b 0: it
          ///< begins to run; out: b 1: it takes over, at its instrument; b 2: it failed there (c 1:
          ///< as it was reset) and is dropped wherever it has not taken over
+  BATCH,  ///< in, live: the rows that wait are computed; a: how many
 };
 
 struct Record {

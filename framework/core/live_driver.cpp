@@ -159,7 +159,8 @@ void LiveDriver::trade(Ts until) {
 }
 
 void LiveDriver::idle(Ts now, Ts until) const {
-  const Ns least = std::min({config_.nap_ns, engine_->next_due() - now, until - now});
+  const Ns least =
+      std::min({config_.nap_ns, std::min(engine_->next_due(), batch_due()) - now, until - now});
   if (lend) {
     lend(least);
   } else if (config_.nap_ns > 0) {
@@ -170,11 +171,14 @@ void LiveDriver::idle(Ts now, Ts until) const {
 }
 
 /// Answers first. A timer that is due comes before the next packet, which is stamped later, as it
-/// would in replay; a few for each packet, so that neither starves the other.
+/// would in replay; a few for each packet, so that neither starves the other. A batch when it is
+/// due.
 bool LiveDriver::step() {
   if (take_answer()) return true;
-  const bool fired = take_due();
-  return take_packet() || fired;
+  bool worked = take_due();
+  worked |= take_packet();
+  if (engine_->waiting() != nullptr) worked |= take_batch();
+  return worked;
 }
 
 bool LiveDriver::take_due() {
@@ -256,6 +260,7 @@ void LiveDriver::give_packet() {
   const auto rows = static_cast<std::int64_t>(packet_.size());
   engine_->journal.append({now, 0, 0, 0, rows_, rows, digest_of(packet_.data(), packet_.size()),
                            m.inst.id, RecordKind::PACKET, 0});
+  if (engine_->waiting() != nullptr && !engine_->waiting()->empty()) ++packets_waited_;
   engine_->wake(now);
   for (const Event& e : packet_) engine_->on_row(m, e, rows_++);
   packet_.clear();
@@ -266,20 +271,47 @@ void LiveDriver::give_packet() {
   engine_->rest();
 }
 
+Ts LiveDriver::batch_due() const noexcept {
+  const Batcher* const waiting = engine_->waiting();
+  if (waiting == nullptr || waiting->empty()) return kNever;
+  return waiting->since() + config_.hold_ns;
+}
+
+bool LiveDriver::more_to_take() noexcept {
+  return venue_.market.poll() != nullptr || engine_->next_due() <= stamp();
+}
+
+bool LiveDriver::take_batch() {
+  const Batcher& waiting = *engine_->waiting();
+  const Ts now = stamp();
+  if (batch_due() > now && !waiting.full()) return false;
+  if (config_.hold_ns == 0 && !waiting.full() && packets_waited_ < waiting.most() && more_to_take())
+    return false;
+  packets_waited_ = 0;
+  engine_->wake(now);
+  engine_->on_batch(now);
+  speak();
+  send();
+  engine_->rest();
+  return true;
+}
+
 /// Native models answered inside the engine; each result is an input of its own, stamped when it is
 /// there.
 void LiveDriver::speak() {
   while (!engine_->requests.empty()) {
-    const Signal s = std::move(engine_->requests.front());
+    Signal s = std::move(engine_->requests.front());
     engine_->requests.erase(engine_->requests.begin());
-    if (!s.reused) {  // as in a replay: times of what was computed
+    if (!s.reused) {  // as in a replay: times of what was computed, of a batch one service
       waits_.add(s.ts_start - s.ts_recv);
-      services_.add(s.ts_end - s.ts_start);
+      if (s.ts_start != served_) services_.add(s.ts_end - s.ts_start);
+      served_ = s.ts_start;
     }
     const Ts now = stamp();
     engine_->wake(now);
     engine_->on_signal(s, now);
     engine_->settle(engine_->now());
+    engine_->done(std::move(s));
   }
 }
 
@@ -395,6 +427,7 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
                     std::to_string(e.markets().size()));
   switch (r.kind) {
     case RecordKind::START:
+      if (r.c != 0) e.batch(r.c);
       e.wake(r.ts);
       e.start(r.ts, r.b);
       calls.start();
@@ -416,6 +449,10 @@ void VerifyDriver::feed(const Record& r, const Event* rows, std::size_t n_rows) 
       e.on_signal(s, r.ts);
       break;
     }
+    case RecordKind::BATCH:
+      e.wake(r.ts);
+      e.on_batch(r.ts);
+      return;
     case RecordKind::TIMER:
     case RecordKind::CLOCK:
       e.wake(r.ts);

@@ -1,10 +1,11 @@
 /// Live: the engine on the wall clock, on the calling thread, against the simulated venue.
 ///
-/// One busy thread owns feed, book, features, native inference (inline), strategy, risk and order
-/// entry. An input is stamped when it is dequeued; a stamp older than the engine's clock is raised
-/// to it. Every input is in the journal before the engine sees it and every command before it is
-/// sent, so the journal replays to the byte (`VerifyDriver`). Our own resting lots and prints are
-/// taken out of the feed before the engine sees it: it knows the market without us, as in replay.
+/// One busy thread owns feed, book, features, native inference (inline, or in batches between
+/// inputs), strategy, risk and order entry. An input is stamped when it is dequeued; a stamp older
+/// than the engine's clock is raised to it. Every input is in the journal before the engine sees it
+/// and every command before it is sent, so the journal replays to the byte (`VerifyDriver`). Our
+/// own resting lots and prints are taken out of the feed before the engine sees it: it knows the
+/// market without us, as in replay.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -30,6 +31,9 @@ struct LiveConfig {
   /// Longest nap of a thread that finds nothing to do; 0: it spins, which is best on a core of its
   /// own.
   Ns nap_ns = 0;
+  /// Where rows wait for company (`Engine::batch`): for how long. 0: as long as there is something
+  /// else to take in, but no longer than so many packets as a batch has rows.
+  Ns hold_ns = 0;
 };
 
 class LiveDriver {
@@ -72,6 +76,9 @@ class LiveDriver {
   void answer(Update u);
   bool take_packet();
   void give_packet();
+  bool take_batch();
+  Ts batch_due() const noexcept;
+  bool more_to_take() noexcept;
   void speak();
   void send();
   void fail(const ModelFailure* model);
@@ -91,6 +98,8 @@ class LiveDriver {
   std::vector<Markouts> markouts_;
   ThinnedNs waits_, services_;
   std::int64_t rows_ = 0, unanswered_ = 0;
+  std::size_t packets_waited_ = 0;  // by the oldest row that waits
+  Ts served_ = kNoTime;             // when the newest service began
   Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever, next_poll_ = kNever;
   std::atomic<int> asked_{0};
   bool interrupted_ = false, trading_ = false;

@@ -4,6 +4,7 @@
 /// The engine's own are here. `rest` is the work of the next step that can be done beforehand; it
 /// never changes a result, so a driver that has no idle moments need not call it.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -20,6 +21,14 @@ class ModelStream {
   /// One row of features to `outputs()` numbers. Of another library this, `skip` and `reset` may
   /// throw ModelError.
   virtual void step(const double* features, float* out) = 0;
+  /// Those of one company can take their rows together; who has none is its own.
+  virtual const void* company() const noexcept { return this; }
+  /// A row for each of `n` different streams of one company, this the first of them.
+  virtual void step_together(ModelStream* const* streams, std::size_t n, const double* features,
+                             float* out) {
+    for (std::size_t i = 0; i < n; ++i)
+      streams[i]->step(features + i * inputs(), out + i * outputs());
+  }
   /// A row whose answer nobody needs; of models whose memory is a window, or none.
   virtual void skip(const double* features) = 0;
   virtual void rest() noexcept {}         ///< while idle, after a step
@@ -35,6 +44,17 @@ class RunningNetwork final : public ModelStream {
   std::size_t inputs() const noexcept override { return network_->inputs(); }
   std::size_t outputs() const noexcept override { return network_->outputs(); }
   void step(const double* features, float* out) override { network_->step(state_, features, out); }
+  const void* company() const noexcept override { return network_.get(); }
+  void step_together(ModelStream* const* streams, std::size_t n, const double* features,
+                     float* out) override {
+    NetworkState* states[Network::kBatchRows];
+    for (std::size_t first = 0; first < n; first += Network::kBatchRows) {
+      const std::size_t count = std::min(Network::kBatchRows, n - first);
+      for (std::size_t i = 0; i < count; ++i)
+        states[i] = &static_cast<RunningNetwork*>(streams[first + i])->state_;
+      network_->step_many(states, count, features + first * inputs(), out + first * outputs());
+    }
+  }
   void skip(const double*) override {}  // it remembers nothing, or the rule would not be allowed
   void rest() noexcept override { network_->arm(state_); }
   void touch() const noexcept override { network_->touch(); }

@@ -1,8 +1,10 @@
 /// The engine's models: what answers a features row, and which bundle does.
 ///
 /// A row goes to `infer`; what the model says becomes a request, which the driver publishes when
-/// its time has passed or drops (`on_drop`). Another bundle runs beside the old one
-/// from `swap` on and takes over before a packet's inference (`take_over`), unless it fails.
+/// its time has passed or drops (`on_drop`). Live, rows may wait for company: in the batcher, until
+/// the driver says so (`on_batch`), or a stream cannot wait any longer (`compute_waiting`). Another
+/// bundle runs beside the old one from `swap` on and takes over before a packet's inference
+/// (`take_over`), unless it fails.
 #include "clock.hpp"
 #include "engine.hpp"
 #include "stage_timer.hpp"
@@ -41,6 +43,7 @@ std::span<const double> Engine::seen_by(TrailingRow* trailing, const FeatureSet&
 void Engine::infer(Market& m, Source& s, Ts now) {
   const std::span<const double> row = seen_by(s.trailing.get(), *s.features);
   if (s.reuse && give_again(m, s, row, now)) return;
+  if (batcher_) return wait(m, s, row, now);
   Signal signal;
   signal.outputs.resize(s.network->outputs());
   {
@@ -54,18 +57,53 @@ void Engine::infer(Market& m, Source& s, Ts now) {
   if (s.incoming) [[unlikely]]
     run_beside(m, s);
   if (++s.rows <= s.warm_up_rows) return;
+  describe(signal, m, s, now);
   if (s.reuse) s.reuse->ask(signal);
-  if (config_.placebo) {  // what it said of some other row of this stream
-    if (s.shelf.size() < kShelf) {
-      s.shelf.push_back(signal.outputs);
-    } else {
-      s.shelf[static_cast<std::size_t>(s.rows) % kShelf] = signal.outputs;
-    }
-    const auto pick =
-        draw_bits(config_.seed, 0x9c0b, m.inst.id, static_cast<std::uint64_t>(s.rows));
-    signal.outputs = s.shelf[pick % s.shelf.size()];
+  request(s, std::move(signal));
+}
+
+/// A stream moves over its rows one by one: the next one ends the wait of the one before.
+void Engine::wait(const Market& m, Source& s, std::span<const double> features, Ts now) {
+  if (s.waits || batcher_->full()) compute_waiting();
+  Batcher::Row& row = batcher_->add(*s.network, features, now);
+  row.source = &s;
+  s.waits = true;
+  if (s.incoming) [[unlikely]]
+    run_beside(m, s);
+  row.is_heard = ++s.rows > s.warm_up_rows;
+  if (!row.is_heard) return;
+  describe(row.signal, m, s, now);
+  if (s.reuse) s.reuse->ask(row.signal);
+}
+
+void Engine::on_batch(Ts now) {
+  enter(now);
+  const auto rows = static_cast<std::int64_t>(batcher_ ? batcher_->size() : 0);
+  if (rows == 0) throw CoreError("a batch was asked for where no row waits");
+  record(RecordKind::BATCH, now, 0, 0, 0, 0, rows);
+  compute_waiting();
+}
+
+/// All of a batch are at work from its beginning to its end.
+void Engine::compute_waiting() {
+  if (!batcher_ || batcher_->empty()) return;
+  const Ts began = clock != nullptr ? clock->now() : kNoTime;
+  std::span<Batcher::Row> rows;
+  {
+    const StageTimer timer(profile, stages.inference);
+    rows = batcher_->compute();
   }
-  request(m, s, std::move(signal), now);
+  const Ts ended = clock != nullptr ? clock->now() : kNoTime;
+  ++counters.batches;
+  counters.inferences += static_cast<std::int64_t>(rows.size());
+  for (Batcher::Row& row : rows) {
+    row.source->waits = false;
+    if (rests) stepped_.push_back(row.source->network.get());
+    if (!row.is_heard) continue;
+    row.signal.ts_start = began;
+    row.signal.ts_end = ended;
+    request(*row.source, std::move(row.signal));
+  }
 }
 
 /// The one that has not taken over sees every row. That it fails is no reason to stop trading.
@@ -124,11 +162,12 @@ bool Engine::give_again(Market& m, Source& s, std::span<const double> row, Ts no
   if (s.incoming) [[unlikely]]
     run_beside(m, s);
   ++s.rows;
-  request(m, s, std::move(signal), now);
+  describe(signal, m, s, now);
+  requests.push_back(std::move(signal));
   return true;
 }
 
-void Engine::request(Market& m, const Source& s, Signal signal, Ts now) {
+void Engine::describe(Signal& signal, const Market& m, const Source& s, Ts now) noexcept {
   signal.instrument = m.inst.id;
   signal.model = s.model;
   signal.version = s.version;
@@ -136,6 +175,21 @@ void Engine::request(Market& m, const Source& s, Signal signal, Ts now) {
   signal.ts_event = m.book.ts_event;
   signal.ts_recv = m.book.ts_recv;
   signal.cause_row = m.row;
+}
+
+/// What the model said, or, of a placebo, what it said of some other row of this stream.
+void Engine::request(Source& s, Signal signal) {
+  if (s.reuse) s.reuse->said(signal);
+  if (config_.placebo) {
+    if (s.shelf.size() < kShelf) {
+      s.shelf.push_back(signal.outputs);
+    } else {
+      s.shelf[static_cast<std::size_t>(s.rows) % kShelf] = signal.outputs;
+    }
+    const auto pick =
+        draw_bits(config_.seed, 0x9c0b, signal.instrument, static_cast<std::uint64_t>(s.rows));
+    signal.outputs = s.shelf[pick % s.shelf.size()];
+  }
   requests.push_back(std::move(signal));
 }
 
@@ -172,6 +226,7 @@ void Engine::take_over(Market& m, Ts now) {
       m.swapping = true;
       continue;
     }
+    if (s.waits) compute_waiting();  // by the old one
     std::swap(s.network, next.network);
     s.version = next.number;
     s.rows = next.rows;

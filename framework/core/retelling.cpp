@@ -17,6 +17,17 @@ class RetoldStream final : public ModelStream {
     hear(row_);
     stream_->step(features, out);
   }
+  const void* company() const noexcept override { return stream_->company(); }
+  void step_together(ModelStream* const* streams, std::size_t n, const double* features,
+                     float* out) override {
+    std::vector<ModelStream*> within(n);
+    for (std::size_t i = 0; i < n; ++i) {  // all of a company are told of, or none
+      auto& each = static_cast<RetoldStream&>(*streams[i]);
+      each.hear(each.row_);
+      within[i] = each.stream_.get();
+    }
+    stream_->step_together(within.data(), n, features, out);
+  }
   void skip(const double* features) override {
     hear(row_);
     stream_->skip(features);
@@ -50,6 +61,7 @@ bool is_input(const Record& r) noexcept {
     case RecordKind::PACKET:
     case RecordKind::UPDATE:
     case RecordKind::SIGNAL:
+    case RecordKind::BATCH:
     case RecordKind::TIMER:
     case RecordKind::CLOCK:
     case RecordKind::STOP:

@@ -141,12 +141,6 @@ bool SimilarityCache::draws_shadow() const noexcept {
 }
 
 void SimilarityCache::ask(Signal& signal) {
-  const auto& outputs = signal.outputs;
-  look_.best = 0;
-  for (std::size_t c = 1; c < rule_.classes; ++c)
-    if (outputs[c] > outputs[look_.best]) look_.best = c;
-  look_.margin = margin_of(outputs, look_.best, rule_.classes);
-  look_.forecast = rule_.has_forecast ? sign(static_cast<double>(outputs[rule_.classes])) : 0;
   const std::size_t size = ring_.size() / 2;
   const double* const first = ring_.data() + at_ * (size / rule_.window_rows);
   look_.rows.assign(first, first + (seen_ == rule_.window_rows ? size : 0));
@@ -154,8 +148,24 @@ void SimilarityCache::ask(Signal& signal) {
   under_way_.push_back(std::move(look_));
 }
 
+void SimilarityCache::said(const Signal& signal) {
+  const auto at = asked(signal);
+  if (at == under_way_.end()) return;
+  const auto& outputs = signal.outputs;
+  at->best = 0;
+  for (std::size_t c = 1; c < rule_.classes; ++c)
+    if (outputs[c] > outputs[at->best]) at->best = c;
+  at->margin = margin_of(outputs, at->best, rule_.classes);
+  at->forecast = rule_.has_forecast ? sign(static_cast<double>(outputs[rule_.classes])) : 0;
+}
+
+std::deque<SimilarityCache::Answer>::iterator SimilarityCache::asked(
+    const Signal& signal) noexcept {
+  return std::ranges::find(under_way_, signal.number, &Answer::number);
+}
+
 void SimilarityCache::publish(const Signal& signal, Ts now) {
-  const auto at = std::ranges::find(under_way_, signal.number, &Answer::number);
+  const auto at = asked(signal);
   if (at == under_way_.end()) return;  // asked before a gap
   Answer heard = std::move(*at);
   under_way_.erase(at);

@@ -71,9 +71,10 @@ class SimilarityCache {
   /// lots less the ask's.
   bool answers(std::span<const double> row, int side, Ts now, Ts ts_event);
   const std::vector<float>& outputs() const noexcept { return answer_.outputs; }
-  /// The row of the last look was computed and its answer is on its way. `signal.outputs` are the
-  /// model's own.
+  /// The row of the last look is to be computed: its answer is on its way.
   void ask(Signal& signal);
+  /// It was; `signal.outputs` are the model's own.
+  void said(const Signal& signal);
   /// It is heard; from now on it is what is given again.
   void publish(const Signal& signal, Ts now);
   /// It never will be.
@@ -103,6 +104,7 @@ class SimilarityCache {
   bool see(std::span<const double> row);
   double distance() const noexcept;
   bool draws_shadow() const noexcept;
+  std::deque<Answer>::iterator asked(const Signal& signal) noexcept;
   void judge(const Answer& shadow, Ts now);
   void count_in(Ts ts_event);
 

@@ -43,6 +43,7 @@ class RecordKind(IntEnum):
     END = 13
     WIND_DOWN = 14
     SWAP = 15
+    BATCH = 16
 
 
 def kind_name(record: Any) -> str:

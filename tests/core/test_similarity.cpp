@@ -35,6 +35,7 @@ struct Stream {
     Signal s;
     s.outputs = {down, up};
     cache.ask(s);
+    cache.said(s);
     return s;
   }
   void compute(double a, double b, float down, float up) {

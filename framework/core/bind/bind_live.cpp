@@ -68,18 +68,21 @@ void init_live(nb::module_& m) {
           "__init__",
           [](LiveSim* self, std::vector<Instrument> instruments, const EngineConfig& engine,
              const SimMarketConfig& market, Ns entry_ns, Ns response_ns, Ns feed_ns, Ns sample_ns,
-             const std::string& journal, const std::string& rows, Ns nap_ns,
-             std::size_t feed_rows) {
+             const std::string& journal, const std::string& rows, Ns nap_ns, std::size_t feed_rows,
+             std::int64_t max_batch, Ns hold_ns) {
             auto session = std::make_shared<Session>(std::move(instruments), engine);
+            if (max_batch > 1) session->engine->batch(max_batch);
             SimVenueConfig venue{market, entry_ns, response_ns, feed_ns, feed_rows};
-            LiveConfig config{journal, rows, sample_ns, nap_ns};
+            LiveConfig config{journal, rows, sample_ns, nap_ns, hold_ns};
             auto driver =
                 std::make_unique<LiveDriver>(*session->engine, std::move(config), std::move(venue));
             new (self) LiveSim{std::move(session), std::move(driver)};
           },
           "instruments"_a, "engine"_a, "market"_a, "entry_ns"_a, "response_ns"_a, "feed_ns"_a,
           "sample_ns"_a, "journal"_a, "rows"_a, "nap_ns"_a = Ns{0},
-          "feed_rows"_a = std::size_t{1} << 16)
+          "feed_rows"_a = std::size_t{1} << 16, "max_batch"_a = std::int64_t{1},
+          "hold_ns"_a = Ns{0},
+          "`max_batch` above 1: rows of models wait for company, for `hold_ns` at most.")
       .def("run", &LiveSim::run, "strategy"_a, "duration_ns"_a, "watch"_a = nb::none(),
            "`watch` is called each millisecond when there is time.")
       .def("lend", &LiveSim::lend, "on"_a,
@@ -139,7 +142,10 @@ void init_live(nb::module_& m) {
         out["ts_start"] = l.driver->start_ts();
         out["ts_end"] = l.driver->end_ts();
         out["interrupted"] = l.driver->interrupted();
-        nb::cast<nb::dict>(out["counters"])["orders_unanswered"] = l.driver->unanswered();
+        nb::dict counters = nb::cast<nb::dict>(out["counters"]);
+        counters["orders_unanswered"] = l.driver->unanswered();
+        const Engine& engine = *l.session->engine;
+        if (engine.waiting() != nullptr) counters["services"] = engine.counters.batches;
         add_model_times(out, l.driver->waits(), l.driver->services());
         return out;
       });

@@ -15,6 +15,88 @@ nb::str in_utf8(nb::handle value) {
   return nb::str(nb::object(bytes.attr("decode")()));
 }
 
+template <class T>
+T* data_of(const nb::object& array) {
+  return nb::cast<nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(array).data();
+}
+
+}  // namespace
+
+/// What the streams of a backend share: the arrays of its `batch(states, rows, out)`, made once for
+/// the most rows there can be, with a view and a list of each number that was met.
+class ForeignBatch {
+ public:
+  ForeignBatch(nb::handle backend, std::size_t most, std::size_t inputs, std::size_t outputs)
+      : backend_(backend.ptr()),
+        batch_(backend.attr("batch")),
+        most_(most),
+        inputs_(inputs),
+        outputs_(outputs),
+        by_count_(most + 1) {}
+
+  bool is_of(nb::handle backend) const noexcept { return backend_ == backend.ptr(); }
+  std::size_t most() const noexcept { return most_; }
+
+  /// What `state_of` gives of each row is its stream's. Null: it has raised.
+  template <class StateOf>
+  PyObject* call(std::size_t n, const double* features, const StateOf& state_of) {
+    const Arrays& a = arrays(n);
+    std::copy_n(features, n * inputs_, rows_at_);
+    for (std::size_t i = 0; i < n; ++i)
+      PyList_SetItem(a.states.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(state_of(i)));
+    PyObject* const arguments[] = {a.states.ptr(), a.rows.ptr(), a.out.ptr()};
+    return PyObject_Vectorcall(batch_.ptr(), arguments, 3, nullptr);
+  }
+  const float* said() const noexcept { return out_at_; }
+
+ private:
+  struct Arrays {
+    nb::object states, rows, out;
+  };
+
+  const Arrays& arrays(std::size_t n) {
+    if (!rows_.is_valid()) {
+      const nb::object zeros = nb::module_::import_("numpy").attr("zeros");
+      rows_ = zeros(most_ * inputs_, "float64");
+      out_ = zeros(most_ * outputs_, "float32");
+      rows_at_ = data_of<double>(rows_);
+      out_at_ = data_of<float>(out_);
+    }
+    Arrays& a = by_count_[n];
+    if (a.rows.is_valid()) return a;
+    const auto first = [n](const nb::object& all, std::size_t width) -> nb::object {
+      return all[nb::slice(static_cast<Py_ssize_t>(n * width))].attr("reshape")(n, width);
+    };
+    a.states = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
+    for (std::size_t i = 0; i < n; ++i)
+      PyList_SetItem(a.states.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(Py_None));
+    a.rows = first(rows_, inputs_);
+    a.out = first(out_, outputs_);
+    return a;
+  }
+
+  PyObject* backend_;  // its streams keep it alive, and this
+  nb::object batch_;
+  std::size_t most_, inputs_, outputs_;
+  nb::object rows_, out_;
+  double* rows_at_ = nullptr;
+  float* out_at_ = nullptr;
+  std::vector<Arrays> by_count_;
+};
+
+namespace {
+
+std::shared_ptr<ForeignBatch> batch_of(Session& s, nb::handle backend, std::size_t inputs,
+                                       std::size_t outputs) {
+  std::erase_if(s.foreign_batches, [](const auto& each) { return each.expired(); });
+  for (const auto& each : s.foreign_batches)
+    if (const auto shared = each.lock(); shared && shared->is_of(backend)) return shared;
+  const auto made =
+      std::make_shared<ForeignBatch>(backend, s.engine->markets().size(), inputs, outputs);
+  s.foreign_batches.push_back(made);
+  return made;
+}
+
 /// A backend's `step(state, row, out)` over arrays made once. What it raises becomes a ModelError
 /// that names model and instrument: it ends the run as a handler's failure does, or the bundle's
 /// way into it. A library that gives up, `sys.exit` say, is one that failed.
@@ -33,9 +115,9 @@ class ForeignStream final : public ModelStream {
     const nb::object zeros = nb::module_::import_("numpy").attr("zeros");
     row_ = zeros(inputs_, "float64");
     out_ = zeros(outputs_, "float32");
-    row_at_ =
-        nb::cast<nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(row_).data();
-    out_at_ = nb::cast<nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(out_).data();
+    row_at_ = data_of<double>(row_);
+    out_at_ = data_of<float>(out_);
+    if (nb::hasattr(backend, "batch")) shared_ = batch_of(s, backend, inputs_, outputs_);
   }
 
   std::size_t inputs() const noexcept override { return inputs_; }
@@ -47,6 +129,22 @@ class ForeignStream final : public ModelStream {
     finish(PyObject_Vectorcall(step_.ptr(), arguments, 3, nullptr));
     std::copy_n(out_at_, outputs_, out);
   }
+  const void* company() const noexcept override {
+    return shared_ ? static_cast<const void*>(shared_.get()) : this;
+  }
+  void step_together(ModelStream* const* streams, std::size_t n, const double* features,
+                     float* out) override {
+    if (n == 1) return step(features, out);
+    for (std::size_t first = 0; first < n; first += shared_->most()) {
+      const std::size_t count = std::min(shared_->most(), n - first);
+      finish(shared_->call(count, features + first * inputs_,
+                           [&](std::size_t i) {
+                             return static_cast<ForeignStream*>(streams[first + i])->state_.ptr();
+                           }),
+             count - 1);
+      std::copy_n(shared_->said(), count * outputs_, out + first * outputs_);
+    }
+  }
   void skip(const double* features) override {
     std::copy_n(features, inputs_, row_at_);
     PyObject* const arguments[] = {state_.ptr(), row_.ptr()};
@@ -55,7 +153,11 @@ class ForeignStream final : public ModelStream {
   void reset() override { finish(PyObject_CallOneArg(reset_.ptr(), state_.ptr()), true); }
 
  private:
-  void finish(PyObject* result, bool in_reset = false) {
+  static std::string with(std::size_t others) {
+    return others == 0 ? "" : " and " + std::to_string(others) + " more in a batch";
+  }
+  /// `others`: rows of the call that are of other instruments.
+  void finish(PyObject* result, bool in_reset = false, std::size_t others = 0) {
     if (result != nullptr) {
       Py_DECREF(result);
       return;
@@ -65,8 +167,8 @@ class ForeignStream final : public ModelStream {
     ModelFailure failed = as_;
     failed.in_reset = in_reset;
     throw ModelError("model '" + session_->models[as_.model].name + "' of " +
-                         session_->engine->market(as_.instrument).inst.name() + ": " +
-                         nb::str(error.type().attr("__name__")).c_str() + ": " +
+                         session_->engine->market(as_.instrument).inst.name() + with(others) +
+                         ": " + nb::str(error.type().attr("__name__")).c_str() + ": " +
                          in_utf8(error.value()).c_str(),
                      failed);
   }
@@ -75,6 +177,7 @@ class ForeignStream final : public ModelStream {
   ModelFailure as_;
   std::size_t inputs_, outputs_;
   nb::object backend_, step_, skip_, reset_, state_, row_, out_;
+  std::shared_ptr<ForeignBatch> shared_;  // null: the backend has no `batch`
   double* row_at_;
   float* out_at_;
 };

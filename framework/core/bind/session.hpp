@@ -16,6 +16,7 @@ namespace hft {
 
 namespace nb = nanobind;
 
+class ForeignBatch;
 class Session;
 
 /// What raises Python's error of that name from `hft.errors`.
@@ -143,8 +144,9 @@ class Session final : public StrategyPort, public std::enable_shared_from_this<S
   };
   std::vector<TimerCall> timers;
   std::vector<nb::object> instruments;
-  std::vector<ModelFacts> models;   ///< by model id
-  std::vector<nb::dict> row_names;  ///< by model id: column names
+  std::vector<ModelFacts> models;                            ///< by model id
+  std::vector<nb::dict> row_names;                           ///< by model id: column names
+  std::vector<std::weak_ptr<ForeignBatch>> foreign_batches;  ///< of backends that streams have
   std::unique_ptr<Engine> engine;
   bool acting = false;          ///< a handler runs
   bool handler_failed = false;  ///< what ended the run was raised in a handler

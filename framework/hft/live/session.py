@@ -73,6 +73,8 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
         str(folder / "journal.bin"),
         str(folder / MARKET_FILE),
         nap_ns,
+        max_batch=latency.server.max_batch,
+        hold_ns=parse_ns(latency.server.hold),
     )
     opened = add_sources(live, plan, is_live=True)
     strategy = engine.new_strategy(plan)
