@@ -303,7 +303,7 @@ void LiveDriver::speak() {
     Signal s = std::move(engine_->requests.front());
     engine_->requests.erase(engine_->requests.begin());
     if (!s.reused) {  // as in a replay: times of what was computed, of a batch one service
-      waits_.add(s.ts_start - s.ts_recv);
+      waits_.add(s.ts_start - s.ts_features);
       if (s.ts_start != served_) services_.add(s.ts_end - s.ts_start);
       served_ = s.ts_start;
     }

@@ -1419,7 +1419,10 @@ class ItchDirectory:
 class LiveSim:
     """A strategy on the wall clock against the simulated venue."""
 
-    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, market: SimMarketConfig, entry_ns: int, response_ns: int, feed_ns: int, sample_ns: int, journal: str, rows: str, nap_ns: int = 0, feed_rows: int = 65536) -> None: ...
+    def __init__(self, instruments: Sequence[Instrument], engine: EngineConfig, market: SimMarketConfig, entry_ns: int, response_ns: int, feed_ns: int, sample_ns: int, journal: str, rows: str, nap_ns: int = 0, feed_rows: int = 65536, max_batch: int = 1, hold_ns: int = 0) -> None:
+        """
+        `max_batch` above 1: rows of models wait for company, for `hold_ns` at most.
+        """
 
     def run(self, strategy: object, duration_ns: int, watch: object | None = None) -> None:
         """`watch` is called each millisecond when there is time."""
