@@ -141,7 +141,7 @@ class ForeignStream final : public ModelStream {
                            [&](std::size_t i) {
                              return static_cast<ForeignStream*>(streams[first + i])->state_.ptr();
                            }),
-             count - 1);
+             false, count - 1);
       std::copy_n(shared_->said(), count * outputs_, out + first * outputs_);
     }
   }
