@@ -257,7 +257,7 @@ TEST_CASE("a row that waits is the old bundle's; rows after the change are the n
   int old = 0, next = 0;
   Desk desk(2, 4, [&](InstrumentId) { return std::make_unique<Summing>(&old, old_calls); });
   desk.packet(0);
-  Swap swap{1, 0, 0x5a, 1, {}, {}};
+  Swap swap{1, 0, 0x5a, 1, {}, {}, {}};
   for (int i = 0; i < 2; ++i) swap.streams.push_back(std::make_unique<Summing>(&next, new_calls));
   desk.engine.swap(std::move(swap), desk.now);
   desk.packet(1);  // the new one has seen it, too
