@@ -31,7 +31,21 @@ _LIBRARIES = {
 """Distributions that give a backend's library."""
 
 
-def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> ExitStack:
+class Opened(ExitStack):
+    """Closes the backends of a run: all, or before that those of one source."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of: dict[int, ExitStack] = {}
+
+    def of(self, source: int) -> ExitStack:
+        """Closes the backends of one source."""
+        if source not in self._of:
+            self._of[source] = self.enter_context(ExitStack())
+        return self._of[source]
+
+
+def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> Opened:
     """Gives the core each instrument's features and models, and bars if the strategy wants them.
 
     Live, models are warmed up, and refused where they take longer than their card declares.
@@ -39,7 +53,7 @@ def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> ExitStack:
     Returns:
         What closes the backends that were opened, after the run.
     """
-    opened = ExitStack()
+    opened = Opened()
     for number, source in enumerate(plan.sources):
         specs, trigger = source.features.to_core()
         columns = {name: i for i, name in enumerate(source.features.names)}
@@ -47,7 +61,9 @@ def add_sources(core: Any, plan: Plan, *, is_live: bool = False) -> ExitStack:
         computes, warm_up, window = None, 0, 0
         if source.bundle is not None:
             outputs = {name: i for i, name in enumerate(source.bundle.outputs)}
-            computes = open_model(source.bundle, source.config, opened, is_live=is_live)
+            computes = open_model(source.bundle, source.config, opened.of(number), is_live=is_live)
+            if is_live:
+                require_budget(source.bundle, source.config, computes)
             warm_up, window = rows_of(source.bundle, source.config)
         core.set_model(number, source.name, source.config.tier, outputs, columns)
         # Rows go to on_features from the strategy's own features, else from its model's.
@@ -101,20 +117,36 @@ def open_model(
 ) -> Any:
     """What steps a bundle: its native network, or a backend, which `opened` closes.
 
+    Live, a network lies in one locked block with those of the bundle's other tiers.
+
     Raises:
-        ModelError: the bundle has no such tier, precision or part, the library refuses it, or,
-            live, a row takes longer than the card declares.
+        ModelError: the bundle has no such tier, precision or part, or the library refuses it.
     """
     _warn_of_gates(bundle, config)
-    if config.backend == "native":
-        if is_live and bundle.card.budget_ns:
-            with ExitStack() as measured:
-                _backend(bundle, config, measured).require_budget()
-        return _kept_ready(bundle, config) if is_live else _network(bundle, config, config.tier)
-    backend = _backend(bundle, config, opened)
-    if is_live:
-        backend.require_budget()  # warms up where there is none
-    return backend
+    if config.backend != "native":
+        return _backend(bundle, config, opened)
+    return _kept_ready(bundle, config) if is_live else _network(bundle, config, config.tier)
+
+
+def require_budget(
+    bundle: Bundle, config: ModelConfig, computes: Any, *, is_beside: bool = False
+) -> None:
+    """Warms up what `open_model` gave.
+
+    Args:
+        bundle: whose.
+        config: how it was opened.
+        computes: a network, or a backend.
+        is_beside: a session trades in this process.
+
+    Raises:
+        ModelError: a row takes longer than the bundle's card declares.
+    """
+    if config.backend != "native":
+        computes.require_budget(is_beside=is_beside)
+    elif bundle.card.budget_ns:
+        with ExitStack() as measured:
+            _backend(bundle, config, measured).require_budget(is_beside=is_beside)
 
 
 def _network(bundle: Bundle, config: ModelConfig, tier: TierName) -> Any:

@@ -19,7 +19,14 @@ from hft.data.store import instant
 from hft.errors import ConfigError, ModelError
 from hft.inference.bundle import CARD
 from hft.inference.reuse import core_rule
-from hft.sources import bundle_for, hash_word, open_model, rows_of, trails_of
+from hft.sources import (
+    bundle_for,
+    hash_word,
+    open_model,
+    require_budget,
+    rows_of,
+    trails_of,
+)
 
 if TYPE_CHECKING:
     from hft.config import ModelConfig
@@ -104,10 +111,22 @@ def _same_list(where: Path, what: str, old: list[str], new: Any) -> None:
 
 
 def core_arguments(
-    number: int, source: int, bundle: Bundle, config: ModelConfig, opened: ExitStack
+    number: int,
+    source: int,
+    bundle: Bundle,
+    config: ModelConfig,
+    opened: ExitStack,
+    *,
+    is_live: bool = False,
 ) -> tuple[Any, ...]:
-    """What the core is told of a swap, in order."""
-    computes = open_model(bundle, config, opened)
+    """What the core is told of a swap, in order.
+
+    Raises:
+        ModelError: what `open_model` and, beside a live session, `require_budget` refuse.
+    """
+    computes = open_model(bundle, config, opened, is_live=is_live)
+    if is_live:
+        require_budget(bundle, config, computes, is_beside=True)
     warm_up, window = rows_of(bundle, config)
     rule, trails = core_rule(bundle, config), trails_of(bundle)
     return number, source, computes, window, warm_up, hash_word(bundle), rule, trails

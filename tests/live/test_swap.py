@@ -176,7 +176,7 @@ def test_a_file_that_asks_for_no_swap_leaves_the_session_alone(session, better_a
     assert verify_run(folder).differences == 0
 
 
-def unfounded(*_):
+def unfounded(*_, **__):
     rule = dict(mean=[0.0], scale=[1.0], clip=1.0, window_rows=1, classes=2, has_forecast=False)
     rule |= dict(sensitivity=-1.0, epsilon=0.1, max_reuse=1, max_age_ns=1, shadow=0.1, budget=0.1)
     return 1, 0, object(), 0, 0, 0, _core.ReuseRule(**rule, pause_ns=1)
@@ -186,15 +186,18 @@ def unfounded(*_):
     ("broken", "said"),
     [
         (unfounded, "reuse.sensitivity is -1.0+, want more than 0"),
-        (lambda *_: sys.exit("a library gives up"), "SystemExit: a library gives up"),
-        (lambda *_: (1, 0, object(), 0, 0, 0, None), "AttributeError: .*has no attribute 'step'"),
+        (lambda *_, **__: sys.exit("a library gives up"), "SystemExit: a library gives up"),
+        (
+            lambda *_, **__: (1, 0, object(), 0, 0, 0, None),
+            "AttributeError: .*has no attribute 'step'",
+        ),
     ],
     ids=["rule", "read", "given"],
 )
 def test_what_fails_as_it_is_taken_in_is_refused_and_trading_goes_on(
     everything, better_again, tmp_path, monkeypatch, broken, said
 ):
-    monkeypatch.setattr("hft.live.swaps.core_arguments", broken)
+    monkeypatch.setattr("hft.live.swap_watch.core_arguments", broken)
     plan = prepare(everything, "synth", recipe={})
     folder = run_folder.new_folder("live", "broken", tmp_path)
     (folder / "swaps").mkdir()

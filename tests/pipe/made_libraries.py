@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from hft.inference.backends.native import NativeBackend
 
 
@@ -13,9 +15,14 @@ class Library(NativeBackend):
     """Of this test."""
     fails: dict[tuple[str, int], int]
     """(folder of a bundle, number of a stream): the row at which it raises; -1: as it is reset."""
+    opens_after: dict[str, threading.Event]
+    """Folder of a bundle: it opens when this is set."""
 
     def __init__(self, bundle, tier, precision):
+        if wait := self.opens_after.get(bundle.path.name):
+            wait.wait()
         super().__init__(bundle, tier, precision)
+        self.closed_by = None
         self.states = []
         self.rows = {}
         self.opened.append(self)
@@ -36,6 +43,9 @@ class Library(NativeBackend):
             raise RuntimeError("it cannot forget")
         super()._reset(state)
 
+    def _close(self):
+        self.closed_by = threading.current_thread()
+
     def _fails_at(self, state):
         return self.fails.get((self.bundle.path.name, self.states.index(state)))
 
@@ -44,7 +54,7 @@ def take_over_open_backend(monkeypatch):
     """From here on what opens a backend opens a Library; gives its class."""
     from hft.inference import backends
 
-    here = type("Here", (Library,), {"opened": [], "fails": {}})
+    here = type("Here", (Library,), {"opened": [], "fails": {}, "opens_after": {}})
 
     def open_backend(bundle, name="native", *, tier="FULL", precision="", threads=1, url=""):
         return here(bundle, tier, precision)

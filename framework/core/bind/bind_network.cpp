@@ -207,6 +207,7 @@ std::pair<Spans, std::int64_t> service_ns(const std::shared_ptr<Network>& networ
 std::shared_ptr<Network> build(std::vector<double> mean, std::vector<double> scale, double clip,
                                const std::vector<Layer>& layers, std::vector<double> move_ticks,
                                double shrink, const std::string& isa) {
+  const nb::gil_scoped_release unlocked;  // tens of ms for a large one: a session may trade beside
   const auto network =
       Network::build({std::move(mean), std::move(scale), clip}, layers,
                      {std::move(move_ticks), shrink}, isa.empty() ? default_isa() : isa_of(isa));
@@ -215,6 +216,7 @@ std::shared_ptr<Network> build(std::vector<double> mean, std::vector<double> sca
 
 std::vector<std::shared_ptr<Network>> together(
     const std::vector<std::shared_ptr<Network>>& networks) {
+  const nb::gil_scoped_release unlocked;  // as above
   const auto moved = Network::together({networks.begin(), networks.end()});
   std::vector<std::shared_ptr<Network>> found;
   for (const auto& network : moved) found.push_back(std::const_pointer_cast<Network>(network));

@@ -26,7 +26,7 @@ from hft.durations import parse_ns
 from hft.engine import Outcome
 from hft.environment import environment
 from hft.errors import ConfigError, CoreError, DataError
-from hft.live.swaps import SwapWatch
+from hft.live.swap_watch import SwapWatch
 from hft.plan import Plan
 from hft.run_folder import MARKET_FILE
 from hft.sources import add_sources
@@ -78,7 +78,7 @@ def run_sim(plan: Plan, folder: Path, duration_ns: int, *, nap_ns: int = 0) -> O
     )
     opened = add_sources(live, plan, is_live=True)
     strategy = engine.new_strategy(plan)
-    watch = SwapWatch(live, plan, folder)
+    watch = SwapWatch(live, plan, folder, opened)
     started, began = datetime.now(UTC), time.perf_counter()
     status, error = "complete", ""
     try:

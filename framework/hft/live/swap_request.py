@@ -14,7 +14,7 @@ from hft import run_folder
 from hft.errors import ConfigError, DataError, ModelError
 from hft.live.swaps import FOLDER, Request, Result, bundle_of, request_of, result_of
 from hft.live.verify import facts_of, plan_of
-from hft.sources import bundle_for, hash_word, open_model
+from hft.sources import bundle_for, hash_word, open_model, require_budget
 from hft.swaps import require_alike, source_named
 from hft.whole_files import write_whole
 
@@ -54,12 +54,12 @@ def swap(
     assert source.bundle is not None
     require_alike(source.bundle, bundle)
     with ExitStack() as opened:
-        open_model(bundle, source.config, opened, is_live=True)
+        require_budget(bundle, source.config, open_model(bundle, source.config, opened))
     number = _hand_over(folder, place)
     request = Request(model=model, hash=hash_word(bundle))
     write_whole(request_of(folder, number), msgspec.json.encode(request))
     tell(f"swap {number}: {place} for {model} of {folder}")
-    return _wait(folder, number, timeout_s, tell)
+    return wait(folder, number, timeout_s, tell)
 
 
 def _hand_over(folder: Path, place: Path) -> int:
@@ -80,7 +80,8 @@ def _hand_over(folder: Path, place: Path) -> int:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _wait(folder: Path, number: int, timeout_s: float, tell: Callable[[str], None]) -> Result:
+def wait(folder: Path, number: int, timeout_s: float, tell: Callable[[str], None]) -> Result:
+    """Until a swap has come to its end, as `swap` does."""
     until, told = time.monotonic() + timeout_s, ""
     while True:
         running = run_folder.is_running(folder)  # before the answer is read: it is the last one

@@ -1,10 +1,12 @@
-"""A model's library fails: a bundle on its way in is dropped, the one that trades ends the run.
+"""Models of other libraries as they come, fail and go.
 
-Verification agrees with both, though the library does not fail again.
+A bundle on its way in that fails is dropped, the one that trades ends the run, and verification
+agrees with both, though the library does not fail again. What nothing uses any more is closed.
 """
 
 import shutil
 import threading
+import time
 
 import msgspec
 import numpy as np
@@ -13,10 +15,11 @@ from made_libraries import take_over_open_backend
 from made_models import SECONDS, listening, make_bundle
 
 from hft import engine, run_folder
-from hft.errors import StrategyError
+from hft.errors import ModelError, StrategyError
 from hft.inference.bundle import load_bundle
 from hft.journal import JOURNAL, RecordKind
 from hft.live import session
+from hft.live.swap_request import wait
 from hft.live.swaps import Request, Result, request_of, result_of
 from hft.live.verify import verify_run
 from hft.plan import prepare
@@ -116,7 +119,8 @@ def test_a_bundle_that_fails_beside_the_old_one_is_dropped(live, library, same):
     words = "model 'model' of BTCUSDT.SIM: RuntimeError: the library gave up"
     said = result(folder, 1)
     assert said.state == "refused"
-    assert "dropped at 20" in said.error
+    with pytest.raises(ModelError, match=r"the session refused: dropped at 20.* gave up"):
+        wait(folder, 1, timeout_s=5.0, tell=print)  # what `hft swap` is told
     assert said.error.endswith(words)
     (note,) = (note for note in outcome.run.notes if "Swap 1" in note)
     assert words in note
@@ -208,6 +212,69 @@ def test_a_model_that_fails_in_the_verification_alone_is_named(live, library):
     library.fails["asked.bundle", 0] = 5
     with pytest.raises(StrategyError, match=r"it fails: ModelError: model 'model' of BTCUSDT\.SIM"):
         verify_run(folder)
+
+
+# ---- what is opened, is closed ------------------------------------------------------------
+
+
+def closed_beside(library):
+    """Folders of the bundles that were closed while the session went on."""
+    assert all(each.closed_by for each in library.opened)
+    return [e.bundle.path.name for e in library.opened if e.closed_by != threading.main_thread()]
+
+
+@pytest.mark.parametrize("settings", [{}, TWO], ids=["one", "two"])
+def test_what_was_replaced_is_closed_while_the_session_goes_on(live, library, settings):
+    folder, outcome = live(6, 0.5, 3.0, **settings)
+    assert outcome.run.status == "complete", outcome.run.error
+    assert [result(folder, n).state for n in (1, 2)] == ["done", "done"]
+    assert closed_beside(library) == ["asked.bundle", "1.bundle"]
+
+
+def test_what_was_dropped_or_superseded_is_closed_too(live, library):
+    library.fails["1.bundle", 0] = 3
+    never = {"warm_up_rows": 10_000_000}
+    folder, outcome = live(6, 0.5, (1.5, never), 2.5)
+    assert outcome.run.status == "complete", outcome.run.error
+    states = [result(folder, n).state for n in (1, 2, 3)]
+    assert states == ["refused", "superseded", "done"]
+    assert sorted(closed_beside(library)) == ["1.bundle", "2.bundle", "asked.bundle"]
+
+
+def test_a_session_does_not_wait_for_a_bundle_that_is_being_read(live, library, monkeypatch):
+    monkeypatch.setattr("hft.live.swap_watch.END_S", 0.2)
+    library.opens_after["1.bundle"] = threading.Event()
+    folder, outcome = live(1.5, 0.3)
+    assert outcome.run.status == "complete", outcome.run.error
+    said = result(folder, 1)
+    assert said.state == "ended"
+    assert "ended while it was read, which took longer than 0.2 s more" in said.error
+    assert any(said.error in note for note in outcome.run.notes)
+    library.opens_after["1.bundle"].set()
+    until = time.monotonic() + 20.0
+    while len(library.opened) < 2 or library.opened[1].closed_by is None:
+        assert time.monotonic() < until, "nobody closed it"
+        time.sleep(0.01)
+
+
+def test_the_session_too_holds_a_bundle_against_its_budget(live, library):
+    folder, outcome = live(2, (0.3, {"budget_ns": 1}))
+    assert outcome.run.status == "complete", outcome.run.error
+    said = result(folder, 1)
+    assert said.state == "refused"
+    assert "1.bundle/model.toml: budget_ns is 1 (1ns a row)" in said.error
+    assert len(records_of(folder)) == 0
+    assert closed_beside(library) == ["1.bundle"]
+
+
+def test_tiers_of_a_bundle_that_is_swapped_in_lie_together(live, monkeypatch):
+    from hft import _core
+
+    blocks, together = [], _core.together
+    monkeypatch.setattr(_core, "together", lambda them: blocks.append(them) or together(them))
+    folder, _ = live(3, 0.5, **{"models.model.backend": "native"})
+    assert result(folder, 1).state == "done"
+    assert [len(each) for each in blocks] == [2, 2]
 
 
 # ---- replay ------------------------------------------------------------
