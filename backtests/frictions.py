@@ -91,7 +91,7 @@ def table(name: str, data: Path, folder: Path) -> Iterator[str]:
 
 def market(name: str, data: Path, folder: Path) -> tuple[dict[str, Any], Path | None, str]:
     """The recipe with no friction, what to replay, and the strategy."""
-    from hft.config import load_recipe
+    from hft.recipe_files import load_recipe
 
     maker = "backtests/lstm_mm_binance.toml" if name == "binance" else "backtests/lstm_mm.toml"
     recipe = load_recipe(ROOT / maker)

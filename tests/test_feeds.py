@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hft.config import to_recipe
 from hft.data.synth import symbol_chunks
 from hft.feeds import kept, open_feeds
+from hft.recipe_checks import to_recipe
 
 
 def test_kept_rows_are_those_that_were_made() -> None:

@@ -9,21 +9,12 @@ strategy = "strategies/lstm_mm.py"
 
 from __future__ import annotations
 
-import difflib
-import math
-import re
-import tomllib
-from collections.abc import Iterator
-from datetime import date
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from hft.data.synth import SynthConfig
-from hft.durations import parse_ns
-from hft.errors import ConfigError
 
 Duration = str | int
 """`"250us"`, or a whole number of ns."""
@@ -31,7 +22,6 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Scale = Annotated[float, Meta(ge=0, le=100)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Fee = Annotated[float, Meta(gt=-1, lt=1)]
-LONGEST_LEG = "1min"
 LEGS = (
     "feed",
     "entry",
@@ -43,8 +33,6 @@ LEGS = (
     "inference",
 )
 """Of `[latency]`."""
-FINEST_SAMPLE = "1ms"
-SHORTEST_END = "1s"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -304,243 +292,3 @@ class Recipe(Section, frozen=True):
     swaps: tuple[SwapConfig, ...] = ()
     """Replay; live, `hft swap`."""
     params: dict[str, Any] = {}
-
-
-def load_recipe(path: Path) -> dict[str, Any]:
-    """The recipe's tables as plain values, over those of the files that it includes.
-
-    Raises:
-        ConfigError: absent, not TOML, a file that includes itself, an unknown key in one.
-    """
-    return _included(path, ())
-
-
-def _included(path: Path, including: tuple[Path, ...]) -> dict[str, Any]:
-    """Tables of a file over those it includes; `including` led here, outermost first."""
-    tables = _parsed(path)
-    names = tables.pop("include", [])
-    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise ConfigError(f"{path}: include is {names!r}: expected a list of files")
-    below: dict[str, Any] = {}
-    chain = (*including, path.resolve())
-    for name in names:
-        if "\0" in name:
-            raise ConfigError(f"{path}: include {name!r} is no name of a file")
-        file = path.parent / name
-        if file.resolve() in chain:
-            raise ConfigError(f"{path}: include {name!r} leads back to {file.resolve()}")
-        try:
-            part = _included(file, chain)
-        except ConfigError as error:
-            raise ConfigError(f"{path}: include: {error}") from error
-        to_recipe(part, str(file))  # so that a wrong key is told with its file
-        below = _merged(below, part)
-    return _merged(below, tables)
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        under = merged.get(key)
-        tables = isinstance(value, dict) and isinstance(under, dict)
-        merged[key] = _merged(merged[key], value) if tables else value
-    return merged
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        tables: dict[str, Any] = _plain(tomllib.loads(path.read_text()))
-        return tables
-    except FileNotFoundError:
-        raise ConfigError(f"no recipe at {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read recipe {path}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
-
-
-def to_recipe(tables: dict[str, Any], origin: str = "recipe") -> Recipe:
-    """Checks tables against the recipe's types.
-
-    Raises:
-        ConfigError: unknown key, wrong type or bound; the message carries the key path.
-    """
-    try:
-        recipe = msgspec.convert(tables, Recipe)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {explain(error, tables, Recipe)}") from error
-    for key, value in _leaves(msgspec.to_builtins(recipe)):
-        _refuse_endless(key, value)
-    for key, value in _durations(recipe):
-        ns = _duration(value, key)
-        if key.removeprefix("latency.") in LEGS and ns > parse_ns(LONGEST_LEG):
-            raise ConfigError(f"{key} is {value!r}: expected at most {LONGEST_LEG}")
-        if key == "engine.sample" and 0 < ns < parse_ns(FINEST_SAMPLE):
-            raise ConfigError(f"{key} is {value!r}: expected 0 or at least {FINEST_SAMPLE}")
-        if key == "engine.flatten_before" and ns < parse_ns(SHORTEST_END):
-            raise ConfigError(f"{key} is {value!r}: expected at least {SHORTEST_END}")
-    return recipe
-
-
-def explain(error: msgspec.ValidationError, tables: dict[str, Any], root: type[Any]) -> str:
-    """What a ValidationError says, with key path and value, or the keys there are."""
-    text, _, at = str(error).partition(" - at `$")
-    path = [key or item for key, item in re.findall(r"\.([^.\[`]+)|\[(\.{3}|\d+)\]", at)]
-    where = ".".join("NAME" if step == "..." else step for step in path)
-    unknown = re.search(r"unknown field `(.+)`", text)
-    if unknown:
-        known = list(_type_at(root, path).__struct_fields__)
-        near = difflib.get_close_matches(unknown[1], known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-        return f"no key {where + '.' if where else ''}{unknown[1]}; {hint}"
-    expected = text[0].lower() + text[1:].replace("`", "")
-    if text.startswith("Invalid enum value"):
-        words = (word or '""' for word in get_args(_type_at(root, path)))
-        expected = f"expected one of {', '.join(words)}"
-    if "..." in path:  # msgspec does not say which item it was
-        return f"{where}: {expected}"
-    value: Any = tables
-    for step in path:
-        value = value[int(step)] if isinstance(value, list | tuple) else value[step]
-    return f"{where} is {value!r}: {expected}"
-
-
-def _type_at(root: type[Any], path: list[str]) -> Any:
-    """The table's class, or a value's annotation, that a key path leads to."""
-    found: Any = root
-    for step in path:
-        fields = msgspec.structs.fields(found) if isinstance(found, type) else ()
-        annotation = {f.name: f.type for f in fields}.get(step, found)
-        kinds = [a for a in (annotation, *get_args(annotation)) if isinstance(a, type)]
-        found = next((k for k in kinds if issubclass(k, msgspec.Struct)), annotation)
-    return found
-
-
-def _leaves(table: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{path}{key}.")
-        else:
-            yield f"{path}{key}", value
-
-
-def _refuse_endless(key: str, value: Any) -> None:
-    # A parameter may say "no limit" with inf, a recipe's own key may not; NaN is never meant.
-    if isinstance(value, float) and (
-        math.isnan(value) or (math.isinf(value) and not key.startswith("params."))
-    ):
-        raise ConfigError(f"{key} is {value}: expected a finite number")
-
-
-def _durations(recipe: Recipe) -> Iterator[tuple[str, Duration]]:
-    latency = recipe.latency
-    for key in LEGS:
-        leg = getattr(latency, key)
-        if not isinstance(leg, Series) and leg not in ("data", PROFILE, None):
-            yield f"latency.{key}", leg
-    yield "latency.block", latency.block
-    for key in ("deadline", "hold", "per_item", "per_row"):
-        yield f"latency.server.{key}", getattr(latency.server, key)
-    venues = {"venue": recipe.venue} | {f"venues.{n}": v for n, v in recipe.venues.items()}
-    for at, venue in venues.items():
-        yield f"{at}.refill_half_life", venue.refill_half_life
-        yield f"{at}.participation_window", venue.participation_window
-        yield f"{at}.slippage.horizon", venue.slippage.horizon
-        for i, half_life in enumerate(venue.impact.half_lives):
-            yield f"{at}.impact.half_lives[{i}]", half_life
-    for name, model in recipe.models.items():
-        yield f"models.{name}.reuse.max_age", model.reuse.max_age
-        yield f"models.{name}.reuse.pause", model.reuse.pause
-    yield "risk.window", recipe.risk.window
-    yield "engine.sample", recipe.engine.sample
-    yield "engine.flatten_before", recipe.engine.flatten_before
-
-
-def _duration(value: Duration, key: str) -> int:
-    try:
-        return parse_ns(value)
-    except ConfigError as error:
-        raise ConfigError(f"{key}: {error}") from error
-
-
-def set_key(tables: dict[str, Any], assignment: str) -> None:
-    """Applies `a.b=value` to tables; the value is TOML, or else a bare string.
-
-    Raises:
-        ConfigError: there is no `=`, or the path runs through a value.
-    """
-    key, value = parse_setting(assignment)
-    set_value(tables, key, value)
-
-
-def parse_setting(assignment: str) -> tuple[str, Any]:
-    """`key=value` taken apart; the value is TOML, or else a bare string.
-
-    Raises:
-        ConfigError: there is no `=`.
-    """
-    key, sep, text = assignment.partition("=")
-    if not sep or not key.strip():
-        raise ConfigError(f"--set wants key=value, was {assignment!r}")
-    try:
-        return key.strip(), _plain(tomllib.loads(f"v = {text}")["v"])
-    except tomllib.TOMLDecodeError:
-        return key.strip(), text.strip()
-
-
-def _plain(value: Any) -> Any:
-    """TOML with dates as text: nobody quotes them."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def set_value(tables: dict[str, Any], key: str, value: Any) -> None:
-    """Sets `a.b` in tables; a key without a dot that the recipe does not know is a parameter.
-
-    Raises:
-        ConfigError: the path runs through a value.
-    """
-    path = key.split(".")
-    if len(path) == 1 and path[0] not in Recipe.__struct_fields__:
-        path = ["params", *path]
-    table = tables
-    for step in path[:-1]:
-        table = table.setdefault(step, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"{key}: {step} is a value, not a table")
-    table[path[-1]] = value
-
-
-def to_toml(recipe: Recipe) -> str:
-    """The resolved recipe as TOML, every default written out."""
-    tables = msgspec.to_builtins(recipe)
-    lines: list[str] = []
-    _write_table(tables, (), lines)
-    return "\n".join(lines) + "\n"
-
-
-def _write_table(table: dict[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
-    plain = {k: v for k, v in table.items() if not isinstance(v, dict)}
-    if path and (plain or not table):
-        lines.extend(["", "[" + ".".join(path) + "]"])
-    for key, value in plain.items():
-        if value is not None:  # TOML has no null: an absent key is the default
-            lines.append(f"{key} = {_toml_value(value)}")
-    for key, value in table.items():
-        if isinstance(value, dict):
-            _write_table(value, (*path, key), lines)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml_value(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k} = {_toml_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, str):
-        return msgspec.json.encode(value).decode()
-    return repr(value)

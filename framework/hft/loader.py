@@ -112,8 +112,8 @@ def project_strategy(folder: Path | None = None) -> str:
     Raises:
         ConfigError: there is none, or it names none.
     """
-    from hft.config import load_recipe
     from hft.errors import ConfigError
+    from hft.recipe_files import load_recipe
 
     start = (folder or Path.cwd()).resolve()
     for place in (start, *start.parents):

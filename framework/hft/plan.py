@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import NDArray
 
-from hft.config import ModelConfig, Recipe, explain, load_recipe, set_key, set_value, to_recipe
+from hft.config import ModelConfig, Recipe
 from hft.durations import parse_ns
 from hft.errors import ConfigError, HftError, StrategyError
 from hft.execution.latency import resolve
 from hft.feeds import Feed, open_feeds
 from hft.inference.reuse import refuse_reuse
 from hft.loader import load_strategy, recipe_beside, split_class
+from hft.recipe_checks import explain, to_recipe
+from hft.recipe_files import load_recipe
+from hft.settings import set_key, set_value
 from hft.sources import bundle_for
 from hft.swaps import SwapPlan, planned
 from hft.types import InstrumentSpec

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.config import to_toml
 from hft.errors import ConfigError, DataError
 from hft.journal import JOURNAL
+from hft.recipe_files import to_toml
 
 if TYPE_CHECKING:
     from hft.engine import Outcome

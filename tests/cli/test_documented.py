@@ -16,6 +16,7 @@ from hft import Strategy, _core, backtest, config
 from hft.cli.main import cli
 from hft.data import Store
 from hft.data.synth import SynthConfig
+from hft.recipe_checks import to_recipe
 
 DOCS = Path(__file__).parents[2] / "docs"
 API = (DOCS / "strategy-api.md").read_text()
@@ -189,4 +190,4 @@ def test_the_walk_through_own_data_works(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_recipes_shown_are_recipes(tmp_path: Path) -> None:
     for text in code_blocks(DOCS / "recipes.md", "toml"):
-        config.to_recipe(tomllib.loads(text))
+        to_recipe(tomllib.loads(text))

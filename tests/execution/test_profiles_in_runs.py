@@ -13,7 +13,7 @@ from hft import BUY, Strategy, _core, backtest, run_folder
 from hft.analysis.records import NO_TIME
 from hft.analysis.run_data import load
 from hft.cli.main import cli
-from hft.config import LatencyConfig, Series, load_recipe, to_recipe
+from hft.config import LatencyConfig, Series
 from hft.errors import ConfigError
 from hft.execution.draws import Stream, draw_bits, draw_uniform
 from hft.execution.latency import core_legs, delayed, drawn_from, resolve
@@ -29,6 +29,8 @@ from hft.execution.profiles import (
 from hft.feeds import open_feeds
 from hft.live.verify import verify_run
 from hft.plan import prepare
+from hft.recipe_checks import to_recipe
+from hft.recipe_files import load_recipe
 from hft.types import EVENT
 
 FACTS = ProfileFacts(origin="measured", source="a test")

@@ -13,11 +13,12 @@ from click.testing import CliRunner
 
 from hft import Strategy
 from hft.cli.main import cli
-from hft.config import load_recipe, to_recipe
 from hft.errors import ConfigError, HftError
 from hft.execution.profiles import COLUMNS, save_profile
 from hft.execution.synthetic_profiles import synthetic_profile
 from hft.plan import prepare
+from hft.recipe_checks import to_recipe
+from hft.recipe_files import load_recipe
 
 NAN, INF = float("nan"), float("inf")
 REFUSED: dict[str, tuple[Any, ...]] = {

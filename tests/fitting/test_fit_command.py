@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from hft.cli.main import cli
-from hft.config import load_recipe, to_recipe
 from hft.data.sources import write_synthetic
 from hft.durations import parse_ns
 from hft.errors import ConfigError, DataError
+from hft.recipe_checks import to_recipe
+from hft.recipe_files import load_recipe
 
 pytest.importorskip("matplotlib", reason="fits are drawn with matplotlib")
 

@@ -12,10 +12,11 @@ from click.testing import CliRunner
 
 from hft import BUY, Strategy
 from hft.cli.main import cli
-from hft.config import load_recipe, to_recipe
 from hft.engine import run_once
 from hft.execution.impact import Kernel
 from hft.plan import prepare
+from hft.recipe_checks import to_recipe
+from hft.recipe_files import load_recipe
 
 pytest.importorskip("matplotlib", reason="fits are drawn with matplotlib")
 

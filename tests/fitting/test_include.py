@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hft.config import load_recipe, to_recipe, to_toml
 from hft.errors import ConfigError
+from hft.recipe_checks import to_recipe
+from hft.recipe_files import load_recipe, to_toml
 
 
 def write(folder: Path, **files: str) -> None:

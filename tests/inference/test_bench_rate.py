@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hft.config import to_recipe
 from hft.errors import ConfigError
 from hft.inference.bench.batching import Batcher, recipe_of, run, simulate
 from hft.inference.bench.company import arrivals, compare
 from hft.inference.bench.curve import Curve, fit_curve, measure_curve
 from hft.inference.bench.rate import open_loop, poisson, queued, recorded, waits
+from hft.recipe_checks import to_recipe
 
 
 def line(alpha: float, beta: float) -> Curve:

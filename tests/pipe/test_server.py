@@ -11,9 +11,9 @@ from core_replay import Run, plan_of, replay, server_of
 
 from hft import Strategy
 from hft._core import Latency
-from hft.config import to_recipe
 from hft.engine import run_once
 from hft.execution.draws import Stream
+from hft.recipe_checks import to_recipe
 from hft.types import BUY
 
 MS = 1_000_000

@@ -89,10 +89,10 @@ def import_(
     **options: Any,
 ) -> None:
     """Import FILES of FORMAT; `hft data formats` lists them."""
-    from hft.config import parse_setting
     from hft.data.import_jobs import Opening, import_sources
     from hft.data.progress import progress
     from hft.data.store import Store
+    from hft.settings import parse_setting
     from hft.types import InstrumentSpec
 
     facts = {name: options.pop(name) for name in InstrumentSpec.__struct_fields__}

@@ -181,8 +181,8 @@ def write_synthetic(
 def _synth_config(settings: list[str]) -> Any:
     import msgspec
 
-    from hft.config import parse_setting
     from hft.data.synth import SynthConfig
+    from hft.settings import parse_setting
 
     given: dict[str, Any] = {}
     for setting in settings:

@@ -16,7 +16,6 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hft.config import to_recipe
 from hft.durations import UNITS_NS
 from hft.errors import ConfigError, DataError
 from hft.execution.clock_offset import corrected, offset_bounds
@@ -30,6 +29,7 @@ from hft.execution.profiles import (
     ProfileFacts,
     make_profile,
 )
+from hft.recipe_checks import to_recipe
 
 if TYPE_CHECKING:
     import polars as pl

@@ -21,7 +21,6 @@ from hft import run_folder
 from hft.analysis import run_data
 from hft.analysis.records import NO_TIME, OrderState
 from hft.analysis.run_data import RunData
-from hft.config import to_recipe
 from hft.errors import DataError, HftError
 from hft.execution.market_rate import MarketRate, rate_of
 from hft.execution.profiles import (
@@ -32,6 +31,7 @@ from hft.execution.profiles import (
     make_profile,
 )
 from hft.journal import JOURNAL, RecordKind
+from hft.recipe_checks import to_recipe
 
 Int = NDArray[np.int64]
 Columns = dict[str, NDArray[Any] | list[Any]]

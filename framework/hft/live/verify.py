@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hft import engine, run_folder
-from hft.config import load_recipe
 from hft.core_terms import core_instruments, engine_config
 from hft.errors import ConfigError, DataError, StrategyError
 from hft.journal import JOURNAL, RecordKind, checksums, kind_name
 from hft.live.swaps import add_journaled
 from hft.plan import prepare
+from hft.recipe_files import load_recipe
 from hft.sources import add_sources
 
 if TYPE_CHECKING:
