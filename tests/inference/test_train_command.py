@@ -121,6 +121,7 @@ def test_a_sweep_gives_bundles_and_both_fronts(dataset, strategy, tmp_path):
         (("--model", "lstm:8", "--model", "lstm:4", "-o", "x.bundle"), ConfigError, "want --sweep"),
         (("--dataset", "nowhere", "-o", "x.bundle"), DataError, "nowhere has no dataset.json"),
         (("--latency-table", "no.json", "-o", "x.bundle"), ConfigError, "no such latency table"),
+        (("--fold", "2", "-o", "x.bundle"), ConfigError, "--fold 2 is of a data set"),
         (
             ("--measure-latency", "t.json", "--model", "transformer:d=8"),
             ConfigError,
@@ -167,6 +168,26 @@ def test_of_a_data_sets_horizons_some_may_be_chosen(dataset, tmp_path):
     tiny = ("--epochs", "1", "--lanes", "8", "--reach", "40", "--model", "dense:4")
     hft("train", "--dataset", dataset, *tiny, "--labels", "500ms", "--latency", "recipe", "-o", out)
     assert load_bundle(out).card.horizon_ns == 500_000_000
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--window", "5", "--lanes", "8", "--reach", "9"), "--lanes, --reach: not used with"),
+        (("--batch", "64"), "--batch: used with --window alone"),
+        (("--window", "5", "--batch", "64"), ""),
+    ],
+)
+def test_options_of_the_other_kind_of_training_are_told(options, told, tmp_path):
+    done = CliRunner().invoke(cli, ["train", *options, "--precision", "int8", "-o", "x.bundle"])
+    assert isinstance(done.exception, ConfigError)  # of --precision: nothing is trained here
+    assert done.output.startswith(told)
+    assert bool(done.output) == bool(told)
+
+
+def test_flat_is_said_once(strategy, tmp_path):
+    options = ("--labels", "250ms", "--flat", "0.3", "--threshold", "2", "-o", tmp_path / "set")
+    assert "give one of them" in hft("dataset", strategy, *options, raises=ConfigError)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):

@@ -109,8 +109,10 @@ def dataset(
 
     Features are made by the engine's own code, labels begin when an order could trade.
     """
+    from hft.cli.given import given
     from hft.data.progress import progress
     from hft.durations import parse_ns
+    from hft.errors import ConfigError
     from hft.inference.dataset.command import make_datasets
     from hft.inference.dataset.lines import lines
     from hft.inference.dataset.rows import Options, shares_of
@@ -118,6 +120,8 @@ def dataset(
     from hft.loader import project_strategy
     from hft.plan import prepare
 
+    if threshold is not None and given("flat"):
+        raise ConfigError("--flat and --threshold both say which moves are flat: give one of them")
     chosen = {"data.symbols": symbols, "data.start": start, "data.end": end}
     plan = prepare(
         strategy or project_strategy(),

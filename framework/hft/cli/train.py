@@ -144,6 +144,7 @@ def train(
     Without either, to the columns of lstm_mm on --data, a synthetic market by default.
     Ctrl-C leaves nothing behind.
     """
+    from hft.cli.given import given
     from hft.data.progress import progress
     from hft.errors import ConfigError
     from hft.inference.training import command as command
@@ -151,6 +152,12 @@ def train(
 
     if dataset is not None and strategy is None and store is not None:
         raise ConfigError("--dataset has its own rows: leave out --data")
+    if dataset is None and given("fold"):
+        raise ConfigError(f"--fold {fold} is of a data set: give --dataset too")
+    idle = given("lanes", "reach", "warm_up") if training["window_rows"] else given("batch")
+    if idle:
+        how = "not used with --window" if training["window_rows"] else "used with --window alone"
+        click.echo(f"{', '.join(idle)}: {how}", err=True)
     chosen = {"data.symbols": (symbol,) if symbol else (), "data.start": start, "data.end": end}
     data = command.DataOptions(
         strategy=strategy,
