@@ -208,6 +208,24 @@ def test_a_bundle_takes_over_while_rows_wait(hft, running, asking, same, tmp_pat
     same(folder)
 
 
+def test_a_library_whose_batches_are_not_quite_its_steps_verifies(
+    asking, trade, same, tmp_path, monkeypatch
+):
+    """As TensorFlow's windows: the last digits depend on how many are computed together."""
+
+    class Rounds(Sums):
+        def _batch(self, states, rows, out):
+            super()._batch(states, rows, out)
+            out *= np.float32(1 + 1e-6 * len(states))
+
+    _, settings = prepared("python", tmp_path, monkeypatch)
+    monkeypatch.setattr("hft.inference.backends.onnx.OnnxBackend", Rounds)
+    folder, outcome = trade(asking, 2, **settings)
+    assert outcome.run.status == "complete", outcome.run.error
+    assert np.median(batches(folder)) >= 3
+    same(folder)
+
+
 def test_what_a_library_raises_in_a_batch_ends_the_session_as_in_a_step(
     asking, trade, same, tmp_path, monkeypatch
 ):
