@@ -268,7 +268,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
                 str(home / "look.py"),
                 seconds,
                 str(tmp_path / seconds),
-                str(Path(__file__).parents[1]),
+                str(Path(__file__).parent),
             ],
             capture_output=True,
             text=True,
