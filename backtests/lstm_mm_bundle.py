@@ -56,7 +56,7 @@ def to_rows(recipe: Recipe, home: Path) -> list[list[str]]:
     return [
         ["hft", "data", "synth", "--store", store, *settings],
         [
-            *("hft", "dataset", str(STRATEGY), "--store", store, "--labels", HORIZON),
+            *("hft", "dataset", str(STRATEGY), "--data", store, "--labels", HORIZON),
             *("--latency", LATENCY, "-o", str(home / "set")),
         ],
     ]

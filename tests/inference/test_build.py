@@ -251,7 +251,7 @@ def test_what_cannot_be_built_is_refused_with_what_would_do(tmp_path):
         (tmp_path / "model.toml", None, ModelError, "want a bundle of `hft train`"),
         (tmp_path / "x.onnx", None, ModelError, "x.onnx cannot be read"),
         (tmp_path / "s.onnx", card, ModelError, "a step is built from its own model"),
-        (tmp_path / "wide.onnx", None, ConfigError, "give --strategy with --dataset or --store"),
+        (tmp_path / "wide.onnx", None, ConfigError, "give --strategy with --dataset or --data"),
         (
             tmp_path / "wide.onnx",
             card,
@@ -300,7 +300,7 @@ def test_bits_and_teaching_need_rows(tmp_path):
     wanted = Wanted(bundle.path, tmp_path / "b.bundle", Asked(), Options(formats=(), distil=True))
     with pytest.raises(ConfigError, match="--distil needs rows to learn on"):
         run_build(wanted, quiet)
-    with pytest.raises(ConfigError, match="--store needs --strategy"):
+    with pytest.raises(ConfigError, match="--data needs --strategy"):
         run_build(replace(wanted, asked=Asked(store="synth")), quiet)
 
 
@@ -336,7 +336,9 @@ def test_a_bundle_is_built_on_a_data_set_and_judged_by_pnl(dataset, tmp_path):
     bundle = load_bundle(tmp_path / "m.bundle")
     assert {e.precision for e in bundle.card.layers} == {"int8"}
     parts = {p.file: {g.name: g for g in p.gates} for p in bundle.card.parts}
-    assert set(parts) == {"step.onnx", "step_fp16.onnx", "step_int8.onnx"}
+    of_full = {p.file for p in bundle.card.parts if p.tier == "FULL"}
+    assert of_full == {"step.onnx", "step_fp16.onnx", "step_int8.onnx"}
+    assert set(parts) - of_full == {"light_step.onnx", "micro_step.onnx"}  # it came with tiers
     exact = parts["step.onnx"]["pnl"]  # the same decisions: the same trades
     assert exact.passed
     assert exact.value == 0.0
@@ -368,7 +370,7 @@ def test_rows_of_other_features_are_refused(dataset, tmp_path):
         run_build(wanted, quiet)
     given = STRATEGIES / "lstm_mm.bundle"
     both = replace(wanted, model=given, asked=Asked(dataset=dataset, store="synth"))
-    with pytest.raises(ConfigError, match="--dataset and --store both"):
+    with pytest.raises(ConfigError, match="--dataset and --data both"):
         run_build(both, quiet)
 
 

@@ -123,7 +123,7 @@ def test_without_rows_a_tier_is_not_judged(tmp_path):
     told = tomllib.loads((tmp_path / "b.bundle" / CARD).read_text())
     (gate,) = told["tiers"]["LIGHT"]["gates"]
     assert gate["judged"] is False
-    assert gate["note"] == "no rows: give --dataset or --store"
+    assert gate["note"] == "no rows: give --dataset or --data"
 
 
 def test_cards_without_the_new_words_are_read(tmp_path):

@@ -177,7 +177,7 @@ class Building:
             return
         task = self.task
         if task is None:
-            raise ConfigError("--distil needs rows to learn on: give --dataset or --store")
+            raise ConfigError("--distil needs rows to learn on: give --dataset or --data")
         teacher = self._outputs(self.subject).on
         tiers: tuple[LesserTier, ...] = ("LIGHT", "MICRO")
         made = taught(

@@ -101,7 +101,7 @@ def evidence_of(asked: Asked, known: Known, report: Report) -> Evidence | None:
         HftError: what was asked for does not fit the model or the data.
     """
     if asked.dataset is not None and asked.store is not None:
-        raise ConfigError("--dataset and --store both say where rows come from: give one")
+        raise ConfigError("--dataset and --data both say where rows come from: give one")
     if asked.dataset is not None:
         return _of_dataset(asked, known, report)
     return _of_store(asked, known, report) if asked.store is not None else None
@@ -160,7 +160,7 @@ def _plan(asked: Asked, data: str | None) -> Plan:
     from hft.plan import prepare as prepare_run
 
     if asked.strategy is None:
-        raise ConfigError("--store needs --strategy: its features are what rows are made of")
+        raise ConfigError("--data needs --strategy: its features are what rows are made of")
     return prepare_run(
         asked.strategy,
         data,

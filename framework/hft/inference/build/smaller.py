@@ -114,7 +114,7 @@ def _learned_anew(
     """What is left, taught to say what the whole network said."""
     if task is None:
         if cuts.train_on:
-            raise ConfigError("--train-on needs rows to learn on: give --dataset or --store")
+            raise ConfigError("--train-on needs rows to learn on: give --dataset or --data")
         return stack
     teacher = partial(whole.outputs, task.rows)
     if cuts.train_on:
@@ -133,7 +133,7 @@ def _in_bits(
         return stack.in_precisions(("fp32",) * len(stack.layers)) if precision else stack
     if narrow is None:
         raise ConfigError(
-            f"--precision {precision} needs rows to calibrate on: give --dataset, --store or "
+            f"--precision {precision} needs rows to calibrate on: give --dataset, --data or "
             "--calibration"
         )
     found = quantise(stack, narrow.task, narrow.rows)
@@ -151,7 +151,7 @@ def narrow_of(subject: Subject, task: Task | None, cut: slice | None, report: Re
     """
     if task is None:
         raise ConfigError(
-            "8 bits need rows to calibrate on: give --dataset, --store or --calibration"
+            "8 bits need rows to calibrate on: give --dataset, --data or --calibration"
         )
     if not subject.card.layers:
         raise ConfigError(f"8 bits need native layers: {subject.why_not}")

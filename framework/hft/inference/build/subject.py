@@ -164,7 +164,7 @@ def of_model(
     else:
         raise ConfigError(
             f"{read.file} does not say what its inputs are: give --strategy with --dataset or "
-            "--store, or --card"
+            "--data, or --card"
         )
     original = None if read.layers else read.file
     if read.layers:

@@ -113,7 +113,7 @@ def judge_tier(
     alone = of_tier(subject, tier)
     size = sum(a.nbytes for of in alone.weights for a in of.values())
     if task is None or full.outputs is None:
-        gates = (not_judged("outputs", "no rows: give --dataset or --store"),)
+        gates = (not_judged("outputs", "no rows: give --dataset or --data"),)
         return Row(tier.lower(), size, "", gates, tier=tier)
     cut = task.parts.test
     p, known = stack_of_subject(alone).outputs(task.rows, cut), task.weight[cut] > 0
