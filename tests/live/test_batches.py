@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from functools import partial
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from hft import run_folder
 from hft.features import Every, Features, imbalance, spread
 from hft.inference.backends import Backend, State, open_backend
 from hft.inference.bundle import load_bundle
-from hft.journal import RecordKind
+from hft.journal import JOURNAL, RecordKind
 from hft.live import session, verify
 from hft.live.swap_request import swap
 from hft.live.swaps import Request, request_of
@@ -195,17 +196,25 @@ def test_a_bundle_takes_over_while_rows_wait(hft, running, asking, same, tmp_pat
     )
     folder = running(tmp_path)
     assert swap(folder, better.path).state == "done"
+    last, journal = len(SYMBOLS) - 1, folder / "journal.bin"
+    while 1 not in versions_of(np.fromfile(journal, JOURNAL), last):  # its answer takes 2 ms more
+        assert process.process.poll() is None
+        time.sleep(0.05)
     process.process.send_signal(2)
     code, _, err = process.wait()
     assert code == 130, err
     assert batches(folder).max() >= 3
     journal = run_folder.read_journal(folder)
-    signals = journal[journal["kind"] == RecordKind.SIGNAL]
     for instrument in range(len(SYMBOLS)):
-        versions = (signals["lots"][signals["instrument"] == instrument] >> 32).tolist()
+        versions = versions_of(journal, instrument).tolist()
         assert versions == sorted(versions)
     assert versions[-1] == 1
     same(folder)
+
+
+def versions_of(journal, instrument):
+    said = (journal["kind"] == RecordKind.SIGNAL) & (journal["instrument"] == instrument)
+    return journal["lots"][said] >> 32
 
 
 def test_a_library_whose_batches_are_not_quite_its_steps_verifies(
