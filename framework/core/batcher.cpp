@@ -8,9 +8,9 @@
 namespace hft {
 
 Batcher::Batcher(std::int64_t most) {
-  if (most < 2)
+  if (most < 2 || most > kMost)
     throw ConfigError("latency.server.max_batch is " + std::to_string(most) +
-                      ": rows wait for company where it is 2 or more");
+                      ": rows wait for company where it is 2 to " + std::to_string(kMost));
   rows_.resize(static_cast<std::size_t>(most));
   spare_.reserve(rows_.size());
   streams_.reserve(rows_.size());

@@ -4,12 +4,12 @@
 /// two rows of one stream wait. Streams of one company (`ModelStream::company`) take their rows in
 /// one call; others of the batch have calls of their own.
 ///
-/// A row is copied when it comes and once more beside those of its company: of 40 numbers some 10
-/// ns, where a step of LSTM 64x2 takes 600. All room is kept: rows and batches make none after the
-/// first ones.
+/// A row is copied when it comes, and once more beside those of its company: little beside a step.
+/// All room is kept: rows and batches make none after the first ones.
 #pragma once
-#include <algorithm>
+#include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model_stream.hpp"
@@ -29,6 +29,8 @@ class Batcher {
     std::vector<double> features;  ///< as the stream takes them
     Signal signal;                 ///< `compute` fills its outputs
   };
+
+  static constexpr std::int64_t kMost = 4096;  ///< as a recipe allows
 
   /// Throws ConfigError.
   explicit Batcher(std::int64_t most);

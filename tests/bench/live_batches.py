@@ -17,8 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-for room in ("pipe", "inference"):
-    sys.path.append(str(Path(__file__).parents[1] / room))
+sys.path.append(str(Path(__file__).parents[1] / "pipe"))
 
 import msgspec  # noqa: E402
 import numpy as np  # noqa: E402

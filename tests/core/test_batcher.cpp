@@ -184,7 +184,10 @@ TEST_CASE("rows and batches make no room after the first ones") {
   }
 }
 
-TEST_CASE("a batch of one row is none") { CHECK_THROWS_AS(Batcher(1), ConfigError); }
+TEST_CASE("a batch of one row is none, nor is one of more than a recipe allows") {
+  for (const std::int64_t most : {std::int64_t{-1}, std::int64_t{1}, std::int64_t{1} << 60})
+    CHECK_THROWS_AS(Batcher{most}, ConfigError);
+}
 
 TEST_CASE("what waits is answered as it would have been at once, to the bit") {
   const auto network = lstm(0.05f);
