@@ -19,18 +19,18 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "pipe"))
 
-import msgspec  # noqa: E402
-import numpy as np  # noqa: E402
-from made_models import add_step_part, make_bundle  # noqa: E402
+import msgspec
+import numpy as np
+from made_models import add_step_part, make_bundle
 
-from hft import features as f  # noqa: E402
-from hft import run_folder  # noqa: E402
-from hft.durations import parse_ns  # noqa: E402
-from hft.inference.bundle import save_bundle  # noqa: E402
-from hft.inference.card import LayerEntry  # noqa: E402
-from hft.journal import RecordKind  # noqa: E402
-from hft.live import session  # noqa: E402
-from hft.plan import prepare  # noqa: E402
+from hft import features as f
+from hft import run_folder
+from hft.durations import parse_ns
+from hft.inference.bundle import save_bundle
+from hft.inference.card import LayerEntry
+from hft.journal import RecordKind
+from hft.live import session
+from hft.plan import prepare
 
 STRATEGY = """
 from hft import Model, Strategy
