@@ -22,6 +22,8 @@ QUICK = TrailingEntry(period_ns=800_000_000, memory_ns=2_000_000_000, drift=0.5)
 SLOW = msgspec.structs.replace(QUICK, period_ns=1_600_000_000)
 REUSE = {"models.model.reuse.epsilon": 0.3, "models.model.reuse.shadow": 0.1}
 
+BATCHES = {"latency.server.max_batch": 4, "latency.server.hold": "300us"}
+
 
 def trailing(folder, rule, seed=1):
     made = linear_softmax(folder, seed)
@@ -30,12 +32,12 @@ def trailing(folder, rule, seed=1):
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("rule", [QUICK, SLOW], ids=["same", "another"])
-def test_it_verifies_with_reuse_and_over_a_swap(tmp_path, strategies, same, busy, rule):
+@pytest.mark.parametrize(("rule", "more"), [(QUICK, {}), (SLOW, BATCHES)], ids=["same", "another"])
+def test_it_verifies_with_reuse_and_over_a_swap(tmp_path, strategies, same, busy, rule, more):
     trailing(tmp_path / "linear.bundle", QUICK)
     new = trailing(tmp_path / "new.bundle", rule, seed=2)
     shutil.copy(strategies / "reuser.py", tmp_path / "reuser.py")
-    plan = prepare(tmp_path / "reuser.py", "synth", recipe={}, settings=REUSE | busy)
+    plan = prepare(tmp_path / "reuser.py", "synth", recipe={}, settings=REUSE | busy | more)
     folder = run_folder.new_folder("live", "reuser", tmp_path)
     shutil.copytree(new.path, folder / "swaps" / "1.bundle")
     request = Request(model="model", hash=hash_word(new))

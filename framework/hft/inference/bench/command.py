@@ -259,8 +259,12 @@ def bench_release(
     ours, theirs = (
         Subject(opened_bundle(path), backend, tier, precision, threads) for path in (new, old)
     )
+    trails = ours.bundle.card.trailing is not None or theirs.bundle.card.trailing is not None
+    x_new = None
     if dataset is None:
         x = made_up_rows(theirs.bundle.card.scaler, RELEASE_ROWS)
+        if trails:
+            x_new = made_up_rows(ours.bundle.card.scaler, RELEASE_ROWS)
         console.print(
             "Answers on made-up rows: they differ more there than on a market's; --dataset has "
             "those of yours.",
@@ -269,8 +273,10 @@ def bench_release(
         )
     else:
         x = rows_of(dataset, theirs.bundle)[1][-RELEASE_ROWS:]
+        if trails:
+            x_new = rows_of(dataset, ours.bundle)[1][-RELEASE_ROWS:]
     _say_where(threads, console)
     with ours.held():
-        release = check_release(ours, theirs, x, limits=limits, seconds=seconds)
+        release = check_release(ours, theirs, x, limits=limits, seconds=seconds, x_new=x_new)
     show(release_table(release), console)
     return release

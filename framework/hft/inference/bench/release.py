@@ -54,7 +54,13 @@ class Release:
 
 
 def check_release(
-    new: Subject, old: Subject, x: Floats, *, limits: Limits, seconds: float
+    new: Subject,
+    old: Subject,
+    x: Floats,
+    *,
+    limits: Limits,
+    seconds: float,
+    x_new: Floats | None = None,
 ) -> Release:
     """Compares two bundles on the same rows.
 
@@ -64,13 +70,15 @@ def check_release(
         x: features as they come, (n, inputs); both see all of them, in order.
         limits: beyond which it fails.
         seconds: of timing.
+        x_new: the same rows as `new` is given them, where its scales trail.
 
     Raises:
         ModelError: they do not read the same features or do not name the same outputs: nothing of
             them can be compared, and a session could not go from one to the other.
     """
     _require_alike(new, old)
-    with _timer(new, x) as time_new, _timer(old, x) as time_old:
+    x_new = x if x_new is None else x_new
+    with _timer(new, x_new) as time_new, _timer(old, x) as time_old:
         latency = latency_ratios(*in_turns(time_new, time_old, seconds=seconds))
     gates = [_slower(f"{name} ratio", r, limits.slower) for name, r in latency.items()]
     budget = new.bundle.card.budget_ns
@@ -82,7 +90,7 @@ def check_release(
         raise ModelError(
             f"{len(x):,} rows to compare on; both are warm after {warm:,}, want {LEAST_ROWS} more"
         )
-    a, b = (answers_of(subject, x)[warm:] for subject in (new, old))
+    a, b = (answers_of(subject, rows)[warm:] for subject, rows in ((new, x_new), (old, x)))
     return Release(latency, (*gates, *_output_gates(new, a, b, limits)), len(a))
 
 
