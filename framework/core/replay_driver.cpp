@@ -171,10 +171,10 @@ void ReplayDriver::catch_up_venues(Ts until) {
 }
 
 bool ReplayDriver::more_to_come() const noexcept {
-  bool more = in_flight();
-  for (std::size_t i = 0; i < streams_.size() && !more; ++i)
-    more = streams_[i].local.ts != kNever || (is_active_[i] && streams_[i].venue.ts != kNever);
-  return more;
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (streams_[i].local.ts != kNever || (is_active_[i] && streams_[i].venue.ts != kNever))
+      return true;
+  return in_flight();
 }
 
 bool ReplayDriver::answered_by(Ts ts) const noexcept {
@@ -349,9 +349,9 @@ Ts ReplayDriver::advance_venues(Ts until) {
     if (limit >= horizon_) break;
   }
   std::erase_if(active_, [&](InstrumentId i) {
-    bool flying = false;
-    for (const Command& c : entries_[listings_[i].inst->venue_id].wire) flying |= c.instrument == i;
-    if (flying || listings_[i].busy()) return false;
+    if (listings_[i].busy()) return false;
+    for (const Command& c : entries_[listings_[i].inst->venue_id].wire)
+      if (c.instrument == i) return false;
     is_active_[i] = 0;
     return true;
   });
@@ -448,6 +448,7 @@ void ReplayDriver::apply_packet(InstrumentId inst) {
 
 /// Rows go to the server; an answer that is given again needs none and is there at once.
 void ReplayDriver::ask(Ts ts) {
+  if (engine_->requests.empty()) return;
   for (Signal& signal : engine_->requests) {
     if (!signal.reused) continue;
     signal.ts_start = signal.ts_end = ts;

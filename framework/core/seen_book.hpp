@@ -145,12 +145,16 @@ class SeenBook {
   }
   Lots bid_lots() const noexcept { return best_lots(BUY); }
   Lots ask_lots() const noexcept { return best_lots(SELL); }
-  std::int64_t mid2() const noexcept { return two_sided() ? bid() + ask() : kNoPrice; }
+  std::int64_t mid2() const noexcept {
+    const std::int64_t bid = best(BUY), ask = best(SELL);
+    return bid == kNoKey || ask == kNoKey ? kNoPrice : bid - ask;
+  }
 
  private:
   std::int64_t there(int side, std::int64_t key) const noexcept {
-    if (own_->footprint().empty(side)) [[likely]]
-      return key;
+    return own_->footprint().empty(side) ? key : first_left(side, key);
+  }
+  [[gnu::noinline]] std::int64_t first_left(int side, std::int64_t key) const noexcept {
     while (key != kNoKey && !own_->footprint().any_left(*tape_, side, key, ts_))
       key = tape_->side(side).next(key);
     return key;

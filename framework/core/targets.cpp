@@ -13,8 +13,8 @@ namespace hft {
 Ticks Engine::clamp_passive(const Market& m, int side, Ticks price) const noexcept {
   const std::int64_t key = price * side;
   const SeenBook book = m.seen(now_);
-  const std::int64_t own = book.best(side), other = book.best(-side);
-  if (own != kNoKey) return std::min(key, own) * side;
+  if (const std::int64_t own = book.best(side); own != kNoKey) return std::min(key, own) * side;
+  const std::int64_t other = book.best(-side);
   if (other != kNoKey) return std::min(key, -other - 1) * side;
   return price;
 }

@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "session.hpp"
+#include "shortcuts.hpp"
 
 using namespace nanobind::literals;
 
@@ -225,30 +226,28 @@ void init_strategy(nb::module_& m) {
       .def_prop_ro(
           "now", [](const S& s) { return s.run().engine->now(); },
           "Our clock [ns since the epoch, UTC].")
-      .def("book",
-           [](const S& s) {
-             Session& r = s.run();
-             return r.book(r.only());
-           })
-      .def(
-          "book",
-          [](const S& s, Which inst) {
-            Session& r = s.run();
-            return r.book(r.id_of(inst.inst));
-          },
-          "inst"_a, "Our book of an instrument, as a view.")
-      .def("position",
-           [](const S& s) {
-             Session& r = s.run();
-             return r.position(r.only());
-           })
-      .def(
-          "position",
-          [](const S& s, Which inst) {
-            Session& r = s.run();
-            return r.position(r.id_of(inst.inst));
-          },
-          "inst"_a)
+      .def(quick("book",
+                 [](const S& s) {
+                   Session& r = s.run();
+                   return r.book(r.only());
+                 }))
+      .def(quick("book",
+                 [](const S& s, Which inst) {
+                   Session& r = s.run();
+                   return r.book(r.id_of(inst.inst));
+                 }),
+           "inst"_a, "Our book of an instrument, as a view.")
+      .def(quick("position",
+                 [](const S& s) {
+                   Session& r = s.run();
+                   return r.position(r.only());
+                 }))
+      .def(quick("position",
+                 [](const S& s, Which inst) {
+                   Session& r = s.run();
+                   return r.position(r.id_of(inst.inst));
+                 }),
+           "inst"_a)
       .def("orders", &orders, "inst"_a = nb::none(), nb::kw_only(), "tag"_a = nb::none(),
            "Orders that are not over.")
       .def(
@@ -282,59 +281,54 @@ void init_strategy(nb::module_& m) {
       .def("cancel_all", &cancel_all, "inst"_a = nb::none(), nb::kw_only(), "tag"_a = nb::none())
       .def("flatten", &flatten, "inst"_a = nb::none(),
            "Cancels everything and closes the position at the market.")
-      .def(
-          "quotes",
-          [](S& s, nb::handle bid, nb::handle ask, Lots lots) {
-            Session& r = s.run();
-            quotes(r, r.only(), bid, ask, lots, lots);
-          },
-          "bid"_a, "ask"_a, "lots"_a)
-      .def(
-          "quotes",
-          [](S& s, Which inst, nb::handle bid, nb::handle ask, Lots lots) {
-            Session& r = s.run();
-            quotes(r, r.id_of(inst.inst), bid, ask, lots, lots);
-          },
-          "inst"_a, "bid"_a, "ask"_a, "lots"_a,
-          "One bid and one ask that should rest; floats round outward and passive prices stop at "
-          "the touch.")
-      .def(
-          "quote",
-          [](S& s, Code side, nb::handle price, Lots lots) {
-            Session& r = s.run();
-            r.must_act();
-            r.engine->ladder(r.only(), checked_side(side), real(price), 1, 1, lots);
-          },
-          "side"_a, "price"_a, "lots"_a)
-      .def(
-          "quote",
-          [](S& s, Which inst, Code side, nb::handle price, Lots lots) {
-            Session& r = s.run();
-            r.must_act();
-            r.engine->ladder(r.id_of(inst.inst), checked_side(side), real(price), 1, 1, lots);
-          },
-          "inst"_a, "side"_a, "price"_a, "lots"_a,
-          "One order that should rest on a side; 0 lots pulls it.")
-      .def(
-          "ladder",
-          [](S& s, Code side, nb::handle start, std::int64_t step, int levels, Lots lots) {
-            Session& r = s.run();
-            r.must_act();
-            r.engine->ladder(r.only(), checked_side(side), real(start), step, levels, lots);
-          },
-          "side"_a, "start"_a, "step"_a, "levels"_a, "lots"_a)
-      .def(
-          "ladder",
-          [](S& s, Which inst, Code side, nb::handle start, std::int64_t step, int levels,
-             Lots lots) {
-            Session& r = s.run();
-            r.must_act();
-            r.engine->ladder(r.id_of(inst.inst), checked_side(side), real(start), step, levels,
-                             lots);
-          },
-          "inst"_a, "side"_a, "start"_a, "step"_a, "levels"_a, "lots"_a,
-          "`levels` orders from `start` outwards in steps of `step` ticks that should rest on a "
-          "side; 0 lots pulls them.")
+      .def(quick("quotes",
+                 [](S& s, nb::handle bid, nb::handle ask, Lots lots) {
+                   Session& r = s.run();
+                   quotes(r, r.only(), bid, ask, lots, lots);
+                 }),
+           "bid"_a, "ask"_a, "lots"_a)
+      .def(quick("quotes",
+                 [](S& s, Which inst, nb::handle bid, nb::handle ask, Lots lots) {
+                   Session& r = s.run();
+                   quotes(r, r.id_of(inst.inst), bid, ask, lots, lots);
+                 }),
+           "inst"_a, "bid"_a, "ask"_a, "lots"_a,
+           "One bid and one ask that should rest; floats round outward and passive prices stop at "
+           "the touch.")
+      .def(quick("quote",
+                 [](S& s, Code side, nb::handle price, Lots lots) {
+                   Session& r = s.run();
+                   r.must_act();
+                   r.engine->ladder(r.only(), checked_side(side), real(price), 1, 1, lots);
+                 }),
+           "side"_a, "price"_a, "lots"_a)
+      .def(quick("quote",
+                 [](S& s, Which inst, Code side, nb::handle price, Lots lots) {
+                   Session& r = s.run();
+                   r.must_act();
+                   r.engine->ladder(r.id_of(inst.inst), checked_side(side), real(price), 1, 1,
+                                    lots);
+                 }),
+           "inst"_a, "side"_a, "price"_a, "lots"_a,
+           "One order that should rest on a side; 0 lots pulls it.")
+      .def(quick("ladder",
+                 [](S& s, Code side, nb::handle start, std::int64_t step, int levels, Lots lots) {
+                   Session& r = s.run();
+                   r.must_act();
+                   r.engine->ladder(r.only(), checked_side(side), real(start), step, levels, lots);
+                 }),
+           "side"_a, "start"_a, "step"_a, "levels"_a, "lots"_a)
+      .def(quick("ladder",
+                 [](S& s, Which inst, Code side, nb::handle start, std::int64_t step, int levels,
+                    Lots lots) {
+                   Session& r = s.run();
+                   r.must_act();
+                   r.engine->ladder(r.id_of(inst.inst), checked_side(side), real(start), step,
+                                    levels, lots);
+                 }),
+           "inst"_a, "side"_a, "start"_a, "step"_a, "levels"_a, "lots"_a,
+           "`levels` orders from `start` outwards in steps of `step` ticks that should rest on a "
+           "side; 0 lots pulls them.")
       .def(
           "every",
           [](S& s, nb::handle interval, nb::object fn, nb::args args, nb::handle if_changed) {

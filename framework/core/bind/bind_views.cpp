@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "session.hpp"
+#include "shortcuts.hpp"
 
 using namespace nanobind::literals;
 
@@ -196,22 +197,19 @@ void init_views(nb::module_& m) {
       .def_prop_ro(
           "instrument",
           [](const BookView& v) { return v.session->instruments[live(v).market->inst.id]; })
-      .def_prop_ro(
-          "bid", [](const BookView& v) { return price_or_none(readable(v).bid()); },
-          "Best bid [ticks], None: no bids.")
-      .def_prop_ro(
-          "ask", [](const BookView& v) { return price_or_none(readable(v).ask()); },
-          "Best ask [ticks], None: no asks.")
-      .def_prop_ro("bid_lots", [](const BookView& v) { return readable(v).bid_lots(); })
-      .def_prop_ro("ask_lots", [](const BookView& v) { return readable(v).ask_lots(); })
-      .def_prop_ro(
-          "mid",
-          [](const BookView& v) {
-            const SeenBook b = readable(v);
-            return b.two_sided() ? static_cast<double>(b.mid2()) * 0.5
-                                 : std::numeric_limits<double>::quiet_NaN();
-          },
-          "Middle of the touch [ticks]; NaN unless two-sided.")
+      .def(quick_ro("bid", [](const BookView& v) { return price_or_none(readable(v).bid()); }),
+           "Best bid [ticks], None: no bids.")
+      .def(quick_ro("ask", [](const BookView& v) { return price_or_none(readable(v).ask()); }),
+           "Best ask [ticks], None: no asks.")
+      .def(quick_ro("bid_lots", [](const BookView& v) { return readable(v).bid_lots(); }))
+      .def(quick_ro("ask_lots", [](const BookView& v) { return readable(v).ask_lots(); }))
+      .def(quick_ro("mid",
+                    [](const BookView& v) {
+                      const std::int64_t mid2 = readable(v).mid2();
+                      return mid2 == kNoPrice ? std::numeric_limits<double>::quiet_NaN()
+                                              : static_cast<double>(mid2) * 0.5;
+                    }),
+           "Middle of the touch [ticks]; NaN unless two-sided.")
       .def_prop_ro(
           "micro_price", [](const BookView& v) { return micro_price(readable(v)); },
           "Touch weighted by the opposite side's size [ticks]; NaN unless two-sided.")
@@ -349,8 +347,8 @@ void init_views(nb::module_& m) {
           "instrument",
           [](const OrderHandle& h) { return h.session->instruments[h.order->row.instrument]; })
       .def_prop_ro("side", [](const OrderHandle& h) { return static_cast<int>(h.order->row.side); })
-      .def_prop_ro(
-          "price", [](const OrderHandle& h) { return price_or_none(h.order->row.price); },
+      .def(
+          quick_ro("price", [](const OrderHandle& h) { return price_or_none(h.order->row.price); }),
           "[ticks], as confirmed; None: market.")
       .def_prop_ro(
           "lots", [](const OrderHandle& h) { return h.order->row.lots; },
@@ -376,10 +374,9 @@ void init_views(nb::module_& m) {
           [](const OrderHandle& h) { return member("Tif", static_cast<int>(h.order->row.tif)); })
       .def_prop_ro("tag",
                    [](const OrderHandle& h) { return h.session->engine->tags()[h.order->row.tag]; })
-      .def_prop_ro("alive", [](const OrderHandle& h) { return h.order->alive(); })
-      .def_prop_ro(
-          "cancellable", [](const OrderHandle& h) { return h.order->steady(); },
-          "Confirmed, with no request in flight.")
+      .def(quick_ro("alive", [](const OrderHandle& h) { return h.order->alive(); }))
+      .def(quick_ro("cancellable", [](const OrderHandle& h) { return h.order->steady(); }),
+           "Confirmed, with no request in flight.")
       .def_prop_ro("rejected",
                    [](const OrderHandle& h) { return h.order->row.state == OrderState::REJECTED; })
       .def_prop_ro("filled",
@@ -433,7 +430,7 @@ void init_views(nb::module_& m) {
       .def_prop_ro("prints", [](const BarView& b) { return b.bar.prints; });
 
   nb::class_<PositionView>(m, "Position", "Our position in one instrument, as fills reached us.")
-      .def_prop_ro("lots", [](const PositionView& p) { return p.market->account.position; })
+      .def(quick_ro("lots", [](const PositionView& p) { return p.market->account.position; }))
       .def_prop_ro("flat", [](const PositionView& p) { return p.market->account.position == 0; })
       .def_prop_ro(
           "avg_price", [](const PositionView& p) { return p.market->account.avg_price; },

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "../errors.hpp"
+#include "shortcuts.hpp"
 
 namespace nb = nanobind;
 
@@ -53,6 +54,20 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 }
 
 }  // namespace
+
+void raise_caught() noexcept {
+  try {
+    throw;
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (...) {
+    try {
+      translate(std::current_exception(), nullptr);
+    } catch (const std::exception& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
+  }
+}
 
 }  // namespace hft
 

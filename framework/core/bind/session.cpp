@@ -1,5 +1,7 @@
 #include "session.hpp"
 
+#include "shortcuts.hpp"
+
 namespace hft {
 
 void raise_error(const char* name, const std::string& why) {
@@ -12,6 +14,7 @@ Session::Session(std::vector<Instrument> instruments_in, const EngineConfig& con
       books_(engine->markets().size()),
       positions_(engine->markets().size()) {
   for (const Market& m : engine->markets()) instruments.push_back(nb::cast(m.inst));
+  use_shortcuts();
 }
 
 void Session::attach(nb::object strategy) {
