@@ -6,19 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sim import Sim
+from recorder import market
 
 from hft import Strategy
 from hft._core import Book, StrategyBase
 from hft.errors import OrderError
 from hft.types import BUY, SELL
-
-
-def market() -> Sim:
-    """A quiet two-sided market: 100 x 102, 10 lots each."""
-    sim = Sim()
-    sim.book(bids={100: 10, 99: 10}, asks={102: 10, 103: 10}, at=0)
-    return sim
 
 
 def asked(action: Callable[[Any], Any]) -> list[tuple[int, int, int]]:
@@ -33,7 +26,8 @@ def asked(action: Callable[[Any], Any]) -> list[tuple[int, int, int]]:
 
 def inside(action: Callable[[Any], Any]) -> Any:
     """What a call inside a handler returns."""
-    sim, out = market(), []
+    sim = market()
+    out: list[Any] = []
     sim.call(lambda s: out.append(action(s)), at=10)
     sim.run()
     return out[0]
