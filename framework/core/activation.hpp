@@ -8,6 +8,10 @@
 #include "kernels.hpp"
 
 #define HFT_UNROLL _Pragma("GCC unroll 16")
+/// Sums along inputs, of which a layer has few: four inputs (or quads) a turn of the loop take 5 to
+/// 10 % off a step. Eight or sixteen do as well at 64 units and worse at 128.
+#define HFT_UNROLL_4 _Pragma("GCC unroll 4")
+#define HFT_UNROLL_2 _Pragma("GCC unroll 2")
 
 namespace hft {
 

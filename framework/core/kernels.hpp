@@ -48,13 +48,14 @@ struct ScalerView {
 enum class Tense : std::uint8_t { PRESENT = 0, PAST };
 
 /// A layer with gates, one row. `memory`: h, then an LSTM's c, which changes in place; the new h
-/// goes into `y`, since the sums of later units may still want the old one.
+/// goes into `y`, since the sums of later units may still want the old one. `backwards`: from the
+/// last panel on, which changes nothing but what is read first.
 struct CellKernels {
   /// Sums of one side from a row, those of the other side given.
   void (*cell)(const MatrixView&, Tense, const float* x, const float* other, float* memory,
-               float* y) noexcept;
+               float* y, bool backwards) noexcept;
   void (*cell8)(const MatrixView&, Tense, const std::int8_t* q, float row_scale, const float* other,
-                float* memory, float* y) noexcept;
+                float* memory, float* y, bool backwards) noexcept;
   /// Sums of both sides given.
   void (*gates)(std::size_t panels, const float* zx, const float* zh, float* memory,
                 float* y) noexcept;

@@ -14,7 +14,7 @@ struct V4 {
   using Bits = std::uint32_t __attribute__((vector_size(16)));
   static constexpr std::size_t width = 4;
   static constexpr std::size_t step_panels = 1, step_regs = 4, batch_regs = 2;
-  static constexpr std::size_t past_panels = 1, cell_parts = 1, chains8 = 1;
+  static constexpr std::size_t past_panels = 1, past_panels8 = 1, cell_parts = 1, chains8 = 1;
   static T load(const float* p) { return *reinterpret_cast<const T*>(p); }
   static void store(float* p, T a) { *reinterpret_cast<T*>(p) = a; }
   static T set1(float a) { return T{a, a, a, a}; }

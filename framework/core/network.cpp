@@ -122,7 +122,7 @@ void Network::forward(const Plan& plan, NetworkState& state, const float* x, std
     const float* zx = z + i * plan.present.columns();
     const bool ready = i == 0 && state.armed_;
     if (!ready && has_cell(plan)) {
-      past_cell(plan, zx, memory, y + i * row_floats_, block);
+      past_cell(plan, zx, memory, y + i * row_floats_, block, i & 1);
       continue;
     }
     if (!ready && plan.past.inputs) multiply(plan.past, memory, 0, 1, armed, block);
@@ -140,19 +140,19 @@ void Network::step_cell(const Plan& plan, NetworkState& state, const float* x,
   if (plan.present.bytes) row = in_bytes(plan.present, x, 1, block);
   if (!state.armed_) multiply(plan.past, memory, 0, 1, armed, block);
   if (plan.present.bytes)
-    cell(plan).cell8(plan.present, Tense::PRESENT, row.q, row.scale, armed, memory, y);
+    cell(plan).cell8(plan.present, Tense::PRESENT, row.q, row.scale, armed, memory, y, false);
   else
-    cell(plan).cell(plan.present, Tense::PRESENT, x, armed, memory, y);
+    cell(plan).cell(plan.present, Tense::PRESENT, x, armed, memory, y, false);
   std::memcpy(memory, y, panels(plan.units) * kPanel * sizeof(float));
 }
 
-void Network::past_cell(const Plan& plan, const float* zx, float* memory, float* y,
-                        float* block) const noexcept {
+void Network::past_cell(const Plan& plan, const float* zx, float* memory, float* y, float* block,
+                        bool backwards) const noexcept {
   if (plan.past.bytes) {
     const Bytes row = in_bytes(plan.past, memory, 0, block);
-    cell(plan).cell8(plan.past, Tense::PAST, row.q, row.scale, zx, memory, y);
+    cell(plan).cell8(plan.past, Tense::PAST, row.q, row.scale, zx, memory, y, backwards);
   } else {
-    cell(plan).cell(plan.past, Tense::PAST, memory, zx, memory, y);
+    cell(plan).cell(plan.past, Tense::PAST, memory, zx, memory, y, backwards);
   }
   std::memcpy(memory, y, panels(plan.units) * kPanel * sizeof(float));
 }

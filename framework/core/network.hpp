@@ -124,8 +124,8 @@ class Network {
     return plan.kind == Kind::LSTM || plan.kind == Kind::GRU;
   }
   void step_cell(const Plan& plan, NetworkState& state, const float* x, float* y) const noexcept;
-  void past_cell(const Plan& plan, const float* zx, float* memory, float* y,
-                 float* block) const noexcept;
+  void past_cell(const Plan& plan, const float* zx, float* memory, float* y, float* block,
+                 bool backwards) const noexcept;
   void finish(const Plan& plan, const float* zx, const float* zh, const float* x, float* memory,
               float* y) const noexcept;
   const float* forward(NetworkState& state, std::size_t rows) const noexcept;

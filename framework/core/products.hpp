@@ -24,6 +24,7 @@ inline void gate_block(const float* w, std::size_t panel_floats, const float* bi
   for (std::size_t p = 0; p < Panels; ++p) HFT_UNROLL
   for (std::size_t r = 0; r < Regs; ++r)
     sum[row][p][r] = bias ? V::load(bias + p * kColumns + r * V::width) : V::set1(0.0f);
+  HFT_UNROLL_4
   for (std::size_t k = 0; k < inputs; ++k) {
     HFT_UNROLL
     for (std::size_t p = 0; p < Panels; ++p) HFT_UNROLL

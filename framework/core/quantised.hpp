@@ -47,6 +47,7 @@ inline void block8(const MatrixView& m, std::size_t column, const std::int8_t* w
   for (std::size_t r = 0; r < Regs; ++r)
     sum[row][p][r] = Q::start(m.offsets + column + p * kColumns + r * Q::width);
   const std::size_t count = quads(m.inputs);
+  HFT_UNROLL_4
   for (std::size_t k = 0; k < count; ++k) {
     typename Q::Quad x[Rows];
     HFT_UNROLL

@@ -8,7 +8,7 @@ struct V8 {
   using T = __m256;
   static constexpr std::size_t width = 8;
   static constexpr std::size_t step_panels = 1, step_regs = 8, batch_regs = 2;
-  static constexpr std::size_t past_panels = 1, cell_parts = 2, chains8 = 1;
+  static constexpr std::size_t past_panels = 1, past_panels8 = 1, cell_parts = 2, chains8 = 1;
   static T load(const float* p) { return _mm256_load_ps(p); }
   static void store(float* p, T a) { _mm256_store_ps(p, a); }
   static T set1(float a) { return _mm256_set1_ps(a); }

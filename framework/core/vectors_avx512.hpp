@@ -8,7 +8,7 @@ struct V16 {
   using T = __m512;
   static constexpr std::size_t width = 16;
   static constexpr std::size_t step_panels = 4, step_regs = 4, batch_regs = 4;
-  static constexpr std::size_t past_panels = 4, cell_parts = 1, chains8 = 2;
+  static constexpr std::size_t past_panels = 2, past_panels8 = 4, cell_parts = 1, chains8 = 2;
   static T load(const float* p) { return _mm512_load_ps(p); }
   static void store(float* p, T a) { _mm512_store_ps(p, a); }
   static T set1(float a) { return _mm512_set1_ps(a); }
