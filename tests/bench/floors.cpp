@@ -1,6 +1,7 @@
 // What this machine can do at most, measured without any code of the framework: multiply-adds with
 // everything in registers, reading a block again and again, and the exponentials that gates need.
-// Built and run by floors.py: `floors BYTES...` prints `what ns` and `read BYTES ns_a_byte`.
+// Built and run by floors.py: `floors BYTES...` prints `what ns` and `read BYTES ns ns`: a byte, at
+// best and most of the time.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,16 +22,26 @@ double now_ns() {
   return duration<double, std::nano>(steady_clock::now().time_since_epoch()).count();
 }
 
+struct Times {
+  double least, median;
+};
+
+template <class F>
+Times times(F&& f) {
+  std::vector<double> ns;
+  for (int i = 0; i < 41; ++i) {
+    const double start = now_ns();
+    f();
+    ns.push_back(now_ns() - start);
+  }
+  std::sort(ns.begin(), ns.end());
+  return {ns.front(), ns[ns.size() / 2]};
+}
+
 /// Least of several runs: a floor is what the machine can do undisturbed.
 template <class F>
 double least_ns(F&& f) {
-  double least = 1e300;
-  for (int i = 0; i < 40; ++i) {
-    const double start = now_ns();
-    f();
-    least = std::min(least, now_ns() - start);
-  }
-  return least;
+  return times(f).least;
 }
 
 #define FLOORS_FMA(T, set1, fma)                                       \
@@ -110,16 +121,17 @@ double least_ns(F&& f) {
 }
 
 /// ns a byte to read a block again and again: the larger it is, the farther away it lies.
-double read_ns(std::size_t bytes, bool wide) {
+Times read_ns(std::size_t bytes, bool wide) {
   const std::size_t n = bytes / 512 * 128;  // floats, whole turns of the loop
   float* block = static_cast<float*>(std::aligned_alloc(4096, (n * 4 + 4095) / 4096 * 4096));
   std::fill(block, block + n, 1.0f);
   const int turns = static_cast<int>(4'000'000 / bytes) + 1;
-  const double ns = least_ns([&] {
+  const Times ns = times([&] {
     for (int i = 0; i < turns; ++i) wide ? read_avx512(block, n) : read_avx2(block, n);
   });
   std::free(block);
-  return ns / (static_cast<double>(n) * 4 * turns);
+  const double read = static_cast<double>(n) * 4 * turns;
+  return {ns.least / read, ns.median / read};
 }
 
 }  // namespace
@@ -133,9 +145,12 @@ int main(int argc, char** argv) {
   if (wide) std::printf("sigmoid %.6f\n", least_ns(sigmoid_avx512) / (turns * 16));
   for (int i = 1; i < argc; ++i) {
     const std::size_t bytes = std::strtoull(argv[i], nullptr, 10);
-    const double ns = wide ? std::min(read_ns(bytes, true), read_ns(bytes, false))
-                           : read_ns(bytes, false);
-    std::printf("read %zu %.6f\n", bytes, ns);
+    Times ns = read_ns(bytes, false);
+    if (wide) {
+      const Times other = read_ns(bytes, true);
+      ns = {std::min(ns.least, other.least), std::min(ns.median, other.median)};
+    }
+    std::printf("read %zu %.6f %.6f\n", bytes, ns.least, ns.median);
   }
 }
 

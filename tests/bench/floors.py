@@ -22,7 +22,9 @@ class Rates:
     sigmoid_ns: float
     """One value's gate, by the shortest sequence of instructions; 0: not measured."""
     read_ns: dict[int, float]
-    """A byte, by size of the block that is read again and again."""
+    """A byte, by size of the block that is read again and again: at best."""
+    usual_ns: dict[int, float]
+    """The same, most of the time: caches have faster and slower moments that nothing here rules."""
 
     def least(self, other: Rates | None) -> Rates:
         """Of two times of measuring: what was slower then was disturbed."""
@@ -30,7 +32,8 @@ class Rates:
             return self
         read = {size: min(ns, other.read_ns[size]) for size, ns in self.read_ns.items()}
         ours, theirs = ((r.fma_ns, r.dot_ns, r.sigmoid_ns) for r in (self, other))
-        return Rates(*(min(pair) for pair in zip(ours, theirs, strict=True)), read)
+        usual = {size: min(ns, other.usual_ns[size]) for size, ns in self.usual_ns.items()}
+        return Rates(*(min(pair) for pair in zip(ours, theirs, strict=True)), read, usual)
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Floor:
 
     products: float
     reading: float
+    usual_reading: float
     gates: float
     """Not in `ns`: the aim is held against products and reading alone."""
 
@@ -46,6 +50,11 @@ class Floor:
     def ns(self) -> float:
         """The larger of the two: they overlap at best."""
         return max(self.products, self.reading)
+
+    @property
+    def usual(self) -> float:
+        """The same with weights read as fast as they are most of the time."""
+        return max(self.products, self.usual_reading)
 
     @property
     def with_gates(self) -> float:
@@ -69,15 +78,16 @@ def rates(sizes: Iterable[int]) -> Rates | None:
     one = {w[0]: float(w[1]) for w in words if len(w) == 2}
     if not one:
         return None
-    read = {int(w[1]): float(w[2]) for w in words if w[0] == "read"}
-    return Rates(one["fma_fp32"], one["dot_int8"], one.get("sigmoid", 0.0), read)
+    reads = [w for w in words if w[0] == "read"]
+    best, usual = ({int(w[1]): float(w[i]) for w in reads} for i in (2, 3))
+    return Rates(one["fma_fp32"], one["dot_int8"], one.get("sigmoid", 0.0), best, usual)
 
 
 def floor_of(rates: Rates, products: int, weight_bytes: int, units: int, precision: str) -> Floor:
     """Of a step.
 
     Args:
-        rates: of the machine; `read_ns` has `weight_bytes`.
+        rates: of the machine; `read_ns` and `usual_ns` have `weight_bytes`.
         products: multiply-adds of a step.
         weight_bytes: read for it.
         units: of all LSTM layers; each has five gates, tanh taken as a sigmoid.
@@ -85,5 +95,8 @@ def floor_of(rates: Rates, products: int, weight_bytes: int, units: int, precisi
     """
     each = rates.dot_ns if precision == "int8" else rates.fma_ns
     return Floor(
-        products * each, weight_bytes * rates.read_ns[weight_bytes], 5 * units * rates.sigmoid_ns
+        products * each,
+        weight_bytes * rates.read_ns[weight_bytes],
+        weight_bytes * rates.usual_ns[weight_bytes],
+        5 * units * rates.sigmoid_ns,
     )

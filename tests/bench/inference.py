@@ -115,6 +115,7 @@ def floors_of(shapes: list[Shape], rates: floors.Rates) -> dict[str, dict[str, A
             found[f"{s.name}, {precision}"] = {
                 **asdict(floor),
                 "ns": floor.ns,
+                "usual": floor.usual,
                 "with_gates": floor.with_gates,
             }
     return found
