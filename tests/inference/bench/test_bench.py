@@ -35,7 +35,7 @@ from hft.inference.bench.subject import (
     subjects,
 )
 from hft.inference.bench.timing import Blocks, clock_ns, pinned, quantiles, timed
-from hft.inference.card import PartEntry
+from hft.inference.card import PartEntry, Scaler, TrailingEntry
 
 ROOT = Path(__file__).parents[3]
 LAX = Limits(slower=10.0)
@@ -411,6 +411,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     command = ["dataset", str(home / "look.py"), "--set", "data.synth.duration_s=60"]
     command += ["--labels", "500ms", "--latency", "1ms", "-o", str(home / "set")]
+    command += ["--period", "8s", "--memory", "16s"]
     run = CliRunner().invoke(cli, ["-q", *command], catch_exceptions=False)
     assert run.exit_code == 0, run.output
     return home / "set"
@@ -452,6 +453,24 @@ def test_answers_are_compared_on_rows_of_a_data_set(
     code, told = invoke("release", tmp_path / "a.bundle", tmp_path / "a.bundle", *quick)
     assert code == 2
     assert "reads spread, imbalance_5, micro_price" in told
+
+
+def test_each_bundle_is_given_rows_in_the_terms_of_its_own_scaler(
+    dataset: Path, tmp_path: Path
+) -> None:
+    rule = TrailingEntry(period_ns=8_000_000_000, memory_ns=16_000_000_000, drift=3.0)
+    other = Scaler(mean=(3.0, 1.0, -2.0), scale=(0.1, 5.0, 0.25), clip=5.0)
+    one, two = (tmp_path / f"{name}.bundle" for name in ("one", "two"))
+    tiny(one, trailing=rule)
+    tiny(two, trailing=rule, scaler=other)
+    quick = ("--seconds", "0.05", "--slower", "10")
+    for rows in ((), ("--dataset", dataset)):
+        code, told = invoke("release", one, two, *quick, *rows)
+        assert code == 0, told
+    tiny(two, trailing=msgspec.structs.replace(rule, drift=0.0))
+    code, told = invoke("release", one, two, *quick, "--dataset", dataset)
+    assert code == 2
+    assert "the model's are of every 8s of 16s, on no drift" in told
 
 
 @pytest.mark.parametrize(
