@@ -140,6 +140,8 @@ OTHERS = [
     (["data", "info", "strategies"], 5, ["strategies", "no market data"]),
     (["data", "check", "strategies"], 5, ["strategies", "no market data"]),
     (["data", "import", "xml", "text.csv", "--store", "s"], 2, ["'xml'", "parquet"]),
+    (["data", "synth", "--store", "s", "--set", "duration=1"], 2, ["duration", "duration_s"]),
+    (["data", "synth", "--store", "s", "--set", "seed=-1"], 2, ["seed is -1", ">= 0"]),
     (["new", "9lives"], 2, ["'9lives'", "my-maker"]),
     (["new", "strategies"], 2, ["strategies", "exists"]),
 ]

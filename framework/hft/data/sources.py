@@ -182,6 +182,7 @@ def _synth_config(settings: list[str]) -> Any:
     import msgspec
 
     from hft.data.synth import SynthConfig
+    from hft.recipe_checks import explain
     from hft.settings import parse_setting
 
     given: dict[str, Any] = {}
@@ -192,4 +193,4 @@ def _synth_config(settings: list[str]) -> Any:
     try:
         return msgspec.convert(given, SynthConfig, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"--set: {error}") from error
+        raise ConfigError(f"--set: {explain(error, given, SynthConfig)}") from error
