@@ -34,7 +34,8 @@ from hft.adapters.china.snapshots import (
 from hft.data.arrow_columns import Read, integers, words_of
 from hft.data.blocks import Block, Place
 from hft.data.importing import Batch
-from hft.data.parquet_blocks import ParquetReader, parquet
+from hft.data.parquet_blocks import ParquetReader
+from hft.data.parquet_file import open_parquet
 from hft.data.sources import Request
 from hft.data.text import TextFile, text_files
 from hft.data.text_blocks import TextReader, names_in
@@ -162,7 +163,7 @@ def _want_columns(file: Path | TextFile, layout: Layout) -> None:
     if isinstance(file, TextFile):
         name, names = file.name, names_in(file)
     else:
-        with parquet(file) as opened:
+        with open_parquet(file) as opened:
             name, names = str(file), opened.schema_arrow.names
     missing = [column for column in layout.columns() if column not in names]
     if missing:

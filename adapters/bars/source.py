@@ -14,7 +14,8 @@ from hft.data.arrow_columns import Read, times
 from hft.data.blocks import Block
 from hft.data.exact import duration
 from hft.data.importing import NO_DEPTH, Batch
-from hft.data.parquet_blocks import ParquetReader, parquet
+from hft.data.parquet_blocks import ParquetReader
+from hft.data.parquet_file import open_parquet
 from hft.data.text import TextFile
 from hft.data.text_blocks import TextReader, names_in
 from hft.errors import DataError
@@ -79,7 +80,7 @@ class BarFile:
 
     def _header(self) -> list[str]:
         if self._parquet:
-            with parquet(self._file.path) as file:
+            with open_parquet(self._file.path) as file:
                 return list(file.schema_arrow.names)
         options = self._options
         return (

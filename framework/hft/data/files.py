@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hft.data.parquet_file import open_parquet
 from hft.errors import DataError, SchemaError
 from hft.types import EVENT, InstrumentSpec, Kind
 
@@ -196,7 +197,7 @@ def to_table(events: Events) -> pa.Table:
 
 def parquet_meta(path: Path) -> Meta | None:
     """The facts in a Parquet file; None if it is not one of ours."""
-    with _open_parquet(path) as file:
+    with open_parquet(path) as file:
         raw = (file.metadata.metadata or {}).get(KEY)
     return None if raw is None else _decode_meta(raw, path)
 
@@ -220,7 +221,7 @@ def _raw_kinds(path: Path) -> Iterator[NDArray[np.uint8]]:
 
 
 def _parquet_kinds(path: Path) -> Iterator[NDArray[np.uint8]]:
-    with _open_parquet(path) as file:
+    with open_parquet(path) as file:
         _want_columns(file.schema_arrow, path)
         for group in range(file.num_row_groups):
             least, most = _range_of(file, group, "kind")
@@ -251,7 +252,7 @@ def parquet_chunks(
     """
     import pyarrow as pa
 
-    with _open_parquet(path) as file:
+    with open_parquet(path) as file:
         _want_columns(file.schema_arrow, path)
         groups = row_groups(file, start, end, kinds)
         try:
@@ -271,16 +272,6 @@ def from_batch(batch: pa.RecordBatch, columns: tuple[str, ...] = NAMES) -> Event
             raise SchemaError(f"column {name} has {column.null_count} missing values, want none")
         events[name] = column.to_numpy(zero_copy_only=False)
     return events
-
-
-def _open_parquet(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a whole Parquet file: {error}") from error
 
 
 def _want_columns(schema: pa.Schema, path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hft.data.blocks import Block, Place, Reading
+from hft.data.parquet_file import open_parquet
 from hft.errors import DataError, SchemaError
 
 BATCH_ROWS = 1 << 14
@@ -43,7 +43,7 @@ class ParquetReader(Reading):
 
         self.damaged = False
         row = 1
-        with parquet(self._path) as file:
+        with open_parquet(self._path) as file:
             missing = [name for name in self._wanted if name not in file.schema_arrow.names]
             if missing:
                 raise SchemaError(
@@ -69,17 +69,3 @@ class ParquetReader(Reading):
             rows = np.arange(row, row + batch.num_rows)
             row += batch.num_rows
             yield Block(self, pa.Table.from_batches([batch]), rows, (row - 1) / total, place)
-
-
-@contextmanager
-def parquet(path: Path) -> Iterator[Any]:
-    """The file, open, or DataError if it is not whole: what it holds is written at its end."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a whole Parquet file: {error}") from error
-    with file:
-        yield file

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from hft.data.parquet_file import open_parquet
 from hft.durations import format_ns
 from hft.inference.card import Scaler
 from hft.inference.dataset.classes import OUTPUTS, Classes, MoveWeights
@@ -105,9 +106,8 @@ class _Stored:
 
 def _stored(passed: Passed, wanted: Wanted) -> Iterator[_Stored]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with pq.ParquetFile(passed.rows_file) as file:
+    with open_parquet(passed.rows_file) as file:
         for batch in file.iter_batches(ROW_GROUP):
             table = pa.Table.from_batches([batch])
             ts = table["ts"].to_numpy()

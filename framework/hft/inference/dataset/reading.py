@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from hft.data.parquet_file import open_parquet
 from hft.errors import ConfigError, DataError, ModelError
 from hft.features import Feature, Features
 from hft.inference.card import Scaler, TrailingEntry
@@ -74,9 +75,8 @@ class Dataset:
     def frames(self, part: str, rows: int = BATCH) -> Iterator[pl.DataFrame]:
         """All columns of a part, at most `rows` rows at a time."""
         import polars as pl
-        import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path(part)) as file:
+        with open_parquet(self.path(part)) as file:
             for batch in file.iter_batches(rows):
                 frame = pl.from_arrow(batch)
                 assert isinstance(frame, pl.DataFrame)
