@@ -55,7 +55,7 @@ COUNT = click.IntRange(min=1)
     "--trailing",
     is_flag=True,
     help="Scale rows by what was seen lately, in training and in runs, as the data set does; "
-    "of --store every hour, of a day.",
+    "of --data every hour, of a day.",
 )
 @click.option(
     "--class-weights",
@@ -147,11 +147,15 @@ def train(
     from hft.cli.given import given
     from hft.data.progress import progress
     from hft.errors import ConfigError
-    from hft.inference.training import command as command
+    from hft.inference.training import command
     from hft.inference.training.task import TrainConfig
 
-    if dataset is not None and strategy is None and store is not None:
-        raise ConfigError("--dataset has its own rows: leave out --data")
+    of_rows = given("store", "symbol", "start", "end", "recipe", "assignments", "source")
+    if dataset is not None and strategy is None and of_rows:
+        raise ConfigError(
+            f"{', '.join(of_rows)}: of the data that a strategy runs on; {dataset} has its own "
+            "rows. Leave it out, or name the strategy"
+        )
     if dataset is None and given("fold"):
         raise ConfigError(f"--fold {fold} is of a data set: give --dataset too")
     idle = given("lanes", "reach", "warm_up") if training["window_rows"] else given("batch")

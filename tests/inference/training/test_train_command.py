@@ -147,11 +147,12 @@ def test_what_is_wrong_is_one_line(arguments, error, words, tmp_path, monkeypatc
     [
         (("--labels", "250ms,2s"), "--labels 250ms,2s: "),
         (("--latency", "3ms"), "--latency 3ms: labels of "),
-        (("--symbol", "A.SYNTH"), "data.symbols: of the data that a strategy runs on"),
-        (("--set", "data.synth.seed=2"), "data.synth.seed=2: of the data"),
-        (("--source", "model"), "or name the strategy"),
-        (("--data", "synth"), "leave out --data"),
-        (("--store", "synth"), "leave out --data"),
+        (("--symbol", "A.SYNTH"), "--symbol: of the data that a strategy runs on"),
+        (("--set", "data.synth.seed=2"), "--set: of the data"),
+        (("--source", "model", "--from", "2024-01-01"), "--from, --source: of the data"),
+        (("--data", "synth"), "--data: of the data that a strategy runs on"),
+        (("--store", "synth"), "or name the strategy"),
+        (("--fold", "2"), "has one fold, there is no fold 2"),
     ],
 )
 def test_what_a_data_set_has_of_its_own_is_not_overruled(dataset, arguments, words, tmp_path):
@@ -166,8 +167,10 @@ def test_of_a_data_sets_horizons_some_may_be_chosen(dataset, tmp_path):
     pytest.importorskip("keras", reason="training needs the extra [train]")
     out = tmp_path / "m.bundle"
     tiny = ("--epochs", "1", "--lanes", "8", "--reach", "40", "--model", "dense:4")
-    hft("train", "--dataset", dataset, *tiny, "--labels", "500ms", "--latency", "recipe", "-o", out)
-    assert load_bundle(out).card.horizon_ns == 500_000_000
+    for latency in ("recipe", "1070us", "1.07ms"):  # of the default recipe
+        given = ("--labels", "500ms", "--latency", latency, "--overwrite", "-o", out)
+        hft("train", "--dataset", dataset, *tiny, *given)
+        assert load_bundle(out).card.horizon_ns == 500_000_000
 
 
 @pytest.mark.parametrize(

@@ -236,5 +236,6 @@ def open_dataset(folder: str | Path, fold: int = 1) -> Dataset:
     path = Path(folder)
     facts = read_facts(path)
     if not 1 <= fold <= len(facts.folds):
-        raise ConfigError(f"{path} has {len(facts.folds)} folds, there is no fold {fold}")
+        there = f"{len(facts.folds)} folds" if len(facts.folds) > 1 else "one fold"
+        raise ConfigError(f"{path} has {there}, there is no fold {fold}")
     return Dataset(path, facts, facts.folds[fold - 1])

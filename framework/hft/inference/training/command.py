@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hft.durations import format_ns
+from hft.durations import format_ns, parse_ns
 from hft.errors import ConfigError
 from hft.inference.bundle import require_free
 from hft.inference.training.data import Material, Progress, default_columns, of_dataset, of_plan
@@ -22,6 +23,7 @@ from hft.inference.training.train import INPUTS, train
 
 if TYPE_CHECKING:
     from hft.inference.bundle import Bundle
+    from hft.inference.dataset.facts import DatasetFacts
     from hft.plan import Plan
 
 
@@ -84,16 +86,8 @@ class DataOptions:
         from hft.inference.dataset.command import horizons_of
         from hft.inference.dataset.facts import read_facts
 
-        if self.strategy is None:
-            given = [*(self.settings or {}), *self.assignments, self.recipe, self.source]
-            if any(given):
-                told = ", ".join(str(word) for word in given if word)
-                raise ConfigError(
-                    f"{told}: of the data that a strategy runs on; {folder} has its own rows. "
-                    "Leave it out, or name the strategy"
-                )
         facts = read_facts(folder)
-        if self.latency is not None and self.latency != facts.latency:
+        if self.latency is not None and not _begin(facts, self.latency):
             raise ConfigError(
                 f"--latency {self.latency}: labels of {folder} begin {facts.latency} after their "
                 "row; leave it out, or make the data set again"
@@ -113,6 +107,13 @@ class DataOptions:
             return len(read_facts(self.dataset).features)
         plan = self.plan() if self.strategy is not None else None
         return len(INPUTS if plan is None else source_of(plan, self.source).features)
+
+
+def _begin(facts: DatasetFacts, latency: str) -> bool:
+    """Whether labels begin so long after their row: a duration, or the words that they had."""
+    with suppress(ConfigError):
+        return parse_ns(latency) == facts.latency_ns
+    return latency == facts.latency
 
 
 def run_train(
