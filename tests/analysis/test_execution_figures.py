@@ -53,6 +53,20 @@ def test_the_model_server_by_hand(served: RunData) -> None:
     )
 
 
+def test_rows_that_warm_a_live_model_up_are_served_too(served: RunData) -> None:
+    server = model_server(replace(served, kind="live", counters=SERVED | {"inferences": 50}))
+    assert server is not None
+    assert server["signals_a_service"] == 2.5
+
+
+def test_an_answer_given_again_is_no_service(served: RunData) -> None:
+    again = np.zeros(2, served.reuse.dtype)
+    again["reused"] = (4, 6)
+    server = model_server(replace(served, reuse=again))
+    assert server is not None
+    assert server["signals_a_service"] == 1.0
+
+
 def test_without_a_model_there_is_no_server(three_fills: RunData) -> None:
     assert model_server(three_fills) is None
     assert execution_tables.model_server(figures_of(three_fills)).rows == []

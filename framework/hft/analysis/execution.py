@@ -25,9 +25,17 @@ def model_server(run: RunData) -> Figures | None:
         "signal age at venue": legs.quantiles(legs.signal_age_ns(run.orders)),
         "signals": signals,
         "services": services,
-        "signals_a_service": ratio(signals, services),
+        "signals_a_service": ratio(_served(run), services),
         **{name: run.counters.get(f"signals_{name}", 0) for name in LOST},
     }
+
+
+def _served(run: RunData) -> int:
+    """Rows that services answered."""
+    # Live, services begin with the rows that warm a model up, which give no signal.
+    if run.kind == "live":
+        return run.counters.get("inferences", 0)
+    return run.counters.get("signals", 0) - int(run.reuse["reused"].sum())
 
 
 def strains(run: RunData) -> list[str]:
