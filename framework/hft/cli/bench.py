@@ -32,7 +32,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
             callback=positive,
             default=1.0,
             show_default=True,
-            help="Of each measurement.",
+            help="Of each measurement; 20,000 calls one after another end it sooner.",
         ),
         click.option(
             "--threads",

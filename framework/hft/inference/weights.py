@@ -111,8 +111,9 @@ def _array(
     bad = array.size - int(np.isfinite(array).sum())
     if bad:
         at = int(np.flatnonzero(~np.isfinite(array))[0])
+        others = f", nor are {bad - 1} others" if bad > 1 else ""
         raise ModelError(
-            f"{path}: layer {n} {part}: value {at} is not finite, nor are {bad - 1} others; "
+            f"{path}: layer {n} {part}: value {at} is not finite{others}; "
             "train again: a rate of learning too high leaves such"
         )
     return array
