@@ -126,6 +126,7 @@ def build(
     FULL has no form that passed (the native one, where there is one), with 2 to 5, before anything
     is made, if what was asked for cannot be built.
     """
+    from hft.cli.given import refuse
     from hft.cli.wide import wide_console
     from hft.durations import parse_ns
     from hft.inference.build.building import Options
@@ -141,6 +142,15 @@ def build(
     from hft.inference.build.smaller import Cuts
     from hft.inference.build.tiers import limits_of
 
+    if strategy is None:
+        refuse(
+            *("symbols", "start", "end", "recipe", "assignments", "source"),
+            why="of what a strategy runs on: give --strategy too",
+        )
+    elif dataset is not None:
+        refuse("start", "end", why=f"of --data; {dataset} has its own rows")
+    if dataset is None:
+        refuse("fold", why="of a data set: give --dataset too")
     chosen = {"data.symbols": symbols, "data.start": start, "data.end": end}
     asked = Asked(
         strategy=strategy,

@@ -144,20 +144,20 @@ def train(
     Without either, to the columns of lstm_mm on --data, a synthetic market by default.
     Ctrl-C leaves nothing behind.
     """
-    from hft.cli.given import given
+    from hft.cli.given import given, refuse
     from hft.data.progress import progress
     from hft.errors import ConfigError
     from hft.inference.training import command
     from hft.inference.training.task import TrainConfig
 
-    of_rows = given("store", "symbol", "start", "end", "recipe", "assignments", "source")
-    if dataset is not None and strategy is None and of_rows:
-        raise ConfigError(
-            f"{', '.join(of_rows)}: of the data that a strategy runs on; {dataset} has its own "
-            "rows. Leave it out, or name the strategy"
+    if dataset is None:
+        refuse("fold", why="of a data set: give --dataset too")
+    elif strategy is None:
+        refuse(
+            *("store", "symbol", "start", "end", "recipe", "assignments", "source"),
+            why=f"of the data that a strategy runs on; {dataset} has its own rows. Leave it out, "
+            "or name the strategy",
         )
-    if dataset is None and given("fold"):
-        raise ConfigError(f"--fold {fold} is of a data set: give --dataset too")
     idle = given("lanes", "reach", "warm_up") if training["window_rows"] else given("batch")
     if idle:
         how = "not used with --window" if training["window_rows"] else "used with --window alone"

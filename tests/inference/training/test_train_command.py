@@ -121,7 +121,7 @@ def test_a_sweep_gives_bundles_and_both_fronts(dataset, strategy, tmp_path):
         (("--model", "lstm:8", "--model", "lstm:4", "-o", "x.bundle"), ConfigError, "want --sweep"),
         (("--dataset", "nowhere", "-o", "x.bundle"), DataError, "nowhere has no dataset.json"),
         (("--latency-table", "no.json", "-o", "x.bundle"), ConfigError, "no such latency table"),
-        (("--fold", "2", "-o", "x.bundle"), ConfigError, "--fold 2 is of a data set"),
+        (("--fold", "2", "-o", "x.bundle"), ConfigError, "--fold: of a data set"),
         (
             ("--measure-latency", "t.json", "--model", "transformer:d=8"),
             ConfigError,

@@ -20,6 +20,7 @@ from hft.inference.build.subject import (
     of_model,
     read_model,
 )
+from hft.inference.build.tiers import TierLimits
 from hft.inference.bundle import read_card, require_free
 from hft.inference.card import Gate
 from hft.inference.compress.train_on import require_tool
@@ -87,6 +88,10 @@ def run_build(wanted: Wanted, report: Report) -> list[Row]:
     _require_libraries(wanted.options)
     subject, evidence = _subject(wanted, report)
     options = wanted.options
+    if options.tier_limits != TierLimits() and not (options.distil or subject.lesser):
+        raise ConfigError(
+            f"--tier-limit is of LIGHT and MICRO, {wanted.model} has neither: give --distil too"
+        )
     if wanted.calibration is not None:
         asked = Asked(dataset=wanted.calibration)
         found = evidence_of(asked, known_of(subject.card), report)
