@@ -154,6 +154,13 @@ def test_a_lesser_model_fails_where_it_is_shown_to_lose():
     assert pnl_gate(gains(base), gains(other.gain - 2 * half / 200), LESSER).failed
 
 
+def test_a_lesser_model_that_nothing_hears_is_not_judged():
+    base = gains(np.random.default_rng(3).normal(size=200))
+    gate = pnl_gate(base, base, LESSER)
+    assert (gate.passed, gate.failed) == (False, False)
+    assert "the strategy does the same whatever the model says" in gate.note
+
+
 def test_pnl_is_paired_by_time():
     base = np.random.default_rng(3).normal(size=200)
     later = gains(base[50:], start=50)

@@ -53,3 +53,4 @@ def test_a_model_that_is_no_better_than_what_it_has_to_beat_is_told():
     assert line == "no better than the shares of the classes alone: log_loss 1.12 against 1.05"
     assert "a linear model" in doubts({**good, "alpha_correlation": -0.05})[0]
     assert doubts({"log_loss": 1.0, "log_loss_of_shares": 1.05, "linear_correlation": 0.1}) == []
+    assert "alpha_ticks is 0 on every row" in doubts({**good, "alpha_rms_ticks": 0.0})[0]

@@ -187,6 +187,9 @@ def pnl_gate(parent: Gains, ours: Gains, limits: Limits = PARTS) -> Gate:
     )
     if parent.fills < LEAST_FILLS or not half:
         return not_judged("pnl", f"want {LEAST_FILLS} fills of the parent: replay longer; {note}")
+    if limits.is_lesser and not difference.any():
+        # Another model, and nothing was traded otherwise: the strategy is deaf to both.
+        return not_judged("pnl", f"the strategy does the same whatever the model says; {note}")
     return at_least("pnl", (high if limits.is_lesser else low) / half, limits.pnl, note)
 
 

@@ -59,11 +59,14 @@ def doubts(metrics: dict[str, float]) -> list[str]:
         ("log_loss", "log_loss_of_shares", -1, "the shares of the classes alone"),
         ("alpha_correlation", "linear_correlation", 1, "a linear model on the same columns"),
     )
-    return [
+    told = [
         f"no better than {than}: {ours} {metrics[ours]:.4g} against {metrics[theirs]:.4g}"
         for ours, theirs, sign, than in pairs
         if ours in metrics and theirs in metrics and sign * (metrics[ours] - metrics[theirs]) <= 0
     ]
+    if metrics.get("alpha_rms_ticks") == 0:
+        told.append("alpha_ticks is 0 on every row: on the calibration slice moves went against it")
+    return told
 
 
 def _shares(task: Task) -> Floats:
