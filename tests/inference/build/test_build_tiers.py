@@ -16,9 +16,9 @@ from hft.inference.build.building import Options
 from hft.inference.build.command import Wanted, run_build
 from hft.inference.build.evidence import Asked
 from hft.inference.build.smaller import Cuts
-from hft.inference.build.tiers import TierLimits, limits_of
+from hft.inference.build.tiers import TierLimits, correlation_gate, limits_of
 from hft.inference.bundle import CARD, load_bundle, save_bundle
-from hft.inference.card import LayerEntry, TierEntry
+from hft.inference.card import Gate, LayerEntry, TierEntry
 from hft.sources import open_model
 
 GIVEN = STRATEGY.with_name("lstm_mm.bundle")
@@ -107,6 +107,20 @@ def test_limits_of_tiers_are_options(dataset, tmp_path):
     assert TierLimits().correlation > gates["correlation"].value > gates["correlation"].limit == -1
     assert gates["auc"].failed
     assert gates["auc"].limit == 0.99
+
+
+@pytest.mark.parametrize(
+    ("storms", "told", "value"),
+    [(99, "of the forecast, calm 1.000; ", 1.0), (100, "calm 1.000, storm -1.000; ", -1.0)],
+)
+def test_a_tier_is_not_judged_by_a_handful_of_rows_in_a_storm(storms, told, value):
+    p = np.random.default_rng(1).dirichlet([1, 1, 1], 400)
+    storm = np.arange(400) < storms
+    full = np.where(storm[:, None], p[:, ::-1], p)  # in storms it says the opposite
+    whole = Gate(name="correlation", value=0.5, limit=0.5, passed=True)
+    gate = correlation_gate(whole, full, p, storm, None)
+    assert told in gate.note
+    assert gate.value == pytest.approx(value)
 
 
 def test_without_rows_a_tier_is_not_judged(tmp_path):

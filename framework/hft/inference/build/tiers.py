@@ -30,6 +30,9 @@ from hft.inference.training.metrics import measure
 from hft.inference.training.scores import correlation
 from hft.inference.training.task import Task
 
+LEAST_OF_A_WEATHER = 100
+"""Rows by which a forecast is judged in calm or in storm."""
+
 
 @dataclass(frozen=True, slots=True)
 class TierLimits:
@@ -126,7 +129,7 @@ def judge_tier(
     )
     if found[0].name == "correlation":
         storm = task.rows.storm[cut][known]
-        found[0] = _correlation(
+        found[0] = correlation_gate(
             found[0], full.outputs[known], p[known], storm, subject.card.readout
         )
     found += label_gates(alone.card, p, task, limits)
@@ -137,19 +140,26 @@ def judge_tier(
     return Row(tier.lower(), size, "", (*found, *trial.gates), trial.step_ns, tier)
 
 
-def _correlation(
+def correlation_gate(
     whole: Gate, full: Floats, p: Floats, storm: npt.NDArray[np.bool_], readout: Readout | None
 ) -> Gate:
     """Of the forecast, in the weather in which it is less.
 
-    Over all rows outputs go together for knowing calm from storm alone.
+    Over all rows outputs go together for knowing calm from storm alone; of a handful of rows in one
+    weather they go together or not by luck.
+
+    Args:
+        whole: the gate of outputs on all rows.
+        full: (n, outputs) of FULL.
+        p: likewise of the tier.
+        storm: (n,).
+        readout: what makes a forecast of outputs.
     """
     ours, theirs = forecast_of(p, readout), forecast_of(full, readout)
-    found = {
-        name: correlation(ours[at], theirs[at])
-        for name, at in (("calm", ~storm), ("storm", storm))
-        if at.any()
-    }
+    weathers = {"calm": ~storm, "storm": storm}
+    seen = {name: at for name, at in weathers.items() if at.sum() >= LEAST_OF_A_WEATHER}
+    seen = seen or {"all rows": np.ones(len(storm), bool)}
+    found = {name: correlation(ours[at], theirs[at]) for name, at in seen.items()}
     told = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
     note = f"of the forecast, {told}; least of an output, all rows {whole.value:.3f}"
     return at_least(whole.name, min(found.values()), whole.limit, note)
