@@ -97,6 +97,14 @@ def test_docs_and_signatures_are_the_bindings() -> None:
     assert "Best bid" in str(Book.bid.__doc__)
 
 
+@pytest.mark.parametrize("short", [(Book, "bid"), (StrategyBase, "quotes")])
+def test_nobody_else_makes_a_shortcut(short: tuple[type, str]) -> None:
+    market().run()
+    kind = type(vars(short[0])[short[1]])
+    with pytest.raises(TypeError, match="cannot create"):
+        kind()
+
+
 @pytest.mark.filterwarnings("ignore:nanobind:RuntimeWarning")
 def test_a_strategy_that_was_not_initialised_is_told_so() -> None:
     class Bare(Strategy):

@@ -71,8 +71,10 @@ void destroy(PyObject* d) noexcept {
   Py_DECREF(type);
 }
 
-/// The interpreter remembers where it found a descriptor only if its type cannot change.
-constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE;
+/// The interpreter remembers where it found a descriptor only if its type cannot change. One made
+/// from Python would stand before nothing.
+constexpr unsigned kFlags =
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
 
 template <class F>
 void* slot(F* function) noexcept {
