@@ -23,6 +23,11 @@ void want_columns(std::size_t have, std::size_t want) {
     throw ConfigError("rows of " + std::to_string(have) + " columns, want " + std::to_string(want));
 }
 
+void want_rows(std::size_t rows, std::size_t have, const char* what) {
+  if (have != rows)
+    throw ConfigError(std::to_string(rows) + " rows, " + std::to_string(have) + " " + what);
+}
+
 /// Estimates along a stream, all kept: what a data set is written from.
 class TrailingStream {
  public:
@@ -33,8 +38,7 @@ class TrailingStream {
   Out<std::int64_t, 1> feed(const Times& ts, const Matrix& rows) {
     const std::size_t n = ts.shape(0);
     want_columns(rows.shape(1), columns_);
-    if (rows.shape(0) != n)
-      throw ConfigError(std::to_string(rows.shape(0)) + " rows, " + std::to_string(n) + " times");
+    want_rows(rows.shape(0), n, "times");
     std::vector<std::int64_t> numbers(n);
     for (std::size_t i = 0; i < n; ++i) {
       const std::span row{rows.data() + i * columns_, columns_};
@@ -71,6 +75,8 @@ Out<double, 2> in_own_terms(const Matrix& rows, const Times& number, const Matri
                             const Matrix& scale, std::vector<double> own_mean,
                             std::vector<double> own_scale) {
   const std::size_t n = rows.shape(0), k = own_mean.size();
+  want_rows(n, number.shape(0), "numbers of estimates");
+  want_rows(mean.shape(0), scale.shape(0), "scales");
   want_columns(rows.shape(1), k);
   want_columns(mean.shape(1), k);
   want_columns(scale.shape(1), own_scale.size());
@@ -139,6 +145,7 @@ void init_trailing(nb::module_& m) {
              std::vector<double> scale) {
             const TrailingRule rule{period_ns, memory_ns, drift};
             rule.validate();
+            want_columns(scale.size(), mean.size());
             new (self) Trails{rule, {std::move(mean), std::move(scale), 0}};
           },
           nb::kw_only(), "period_ns"_a, "memory_ns"_a, "drift"_a, "mean"_a, "scale"_a,

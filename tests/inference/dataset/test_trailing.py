@@ -9,6 +9,7 @@ import naive_trailing
 import numpy as np
 import pytest
 
+from hft._core import Trails
 from hft.errors import ConfigError
 from hft.inference.card import Scaler, TrailingEntry
 from hft.inference.dataset.trailing import Trailed, Trailing, varying
@@ -167,3 +168,20 @@ def test_rows_of_another_width_are_refused():
         Trailing(rule(10, 10), 2).feed(np.arange(4), np.zeros((4, 3)))
     with pytest.raises(ConfigError, match="3 rows, 4 times"):
         Trailing(rule(10, 10), 2).feed(np.arange(4), np.zeros((3, 2)))
+
+
+def test_estimates_that_are_not_those_of_the_rows_are_refused():
+    rows, made = np.zeros((3, 2)), np.ones((2, 2))
+    own = Scaler(mean=(0.0, 0.0), scale=(1.0, 1.0), clip=5.0)
+
+    def put(period, mean, scale):
+        Trailed(rule(10, 10), np.asarray(period), mean, scale).in_own_terms(rows, own)
+
+    with pytest.raises(ConfigError, match="3 rows, 1 numbers of estimates"):
+        put([0], made, made)
+    with pytest.raises(ConfigError, match="2 rows, 1 scales"):
+        put([0, 1, 1], made, made[:1])
+    with pytest.raises(ConfigError, match="a row of estimate 2, there are 2"):
+        put([0, 1, 2], made, made)
+    with pytest.raises(ConfigError, match="rows of 1 columns, want 2"):
+        Trails(period_ns=10, memory_ns=10, drift=0.0, mean=[0.0, 1.0], scale=[1.0])
