@@ -260,7 +260,6 @@ void LiveDriver::give_packet() {
   const auto rows = static_cast<std::int64_t>(packet_.size());
   engine_->journal.append({now, 0, 0, 0, rows_, rows, digest_of(packet_.data(), packet_.size()),
                            m.inst.id, RecordKind::PACKET, 0});
-  if (engine_->waiting() != nullptr && !engine_->waiting()->empty()) ++packets_waited_;
   engine_->wake(now);
   for (const Event& e : packet_) engine_->on_row(m, e, rows_++);
   packet_.clear();
@@ -285,9 +284,9 @@ bool LiveDriver::take_batch() {
   const Batcher& waiting = *engine_->waiting();
   const Ts now = stamp();
   if (batch_due() > now && !waiting.full()) return false;
-  if (config_.hold_ns == 0 && !waiting.full() && packets_waited_ < waiting.most() && more_to_take())
+  if (std::exchange(waited_since_, waiting.since()) != waiting.since()) turns_waited_ = 0;
+  if (config_.hold_ns == 0 && !waiting.full() && turns_waited_++ < waiting.most() && more_to_take())
     return false;
-  packets_waited_ = 0;
   engine_->wake(now);
   engine_->on_batch(now);
   speak();
@@ -299,9 +298,8 @@ bool LiveDriver::take_batch() {
 /// Native models answered inside the engine; each result is an input of its own, stamped when it is
 /// there.
 void LiveDriver::speak() {
-  while (!engine_->requests.empty()) {
-    Signal s = std::move(engine_->requests.front());
-    engine_->requests.erase(engine_->requests.begin());
+  for (std::size_t i = 0; i < engine_->requests.size(); ++i) {
+    Signal s = std::move(engine_->requests[i]);
     if (!s.reused) {  // as in a replay: times of what was computed, of a batch one service
       waits_.add(s.ts_start - s.ts_features);
       if (s.ts_start != served_) services_.add(s.ts_end - s.ts_start);
@@ -313,6 +311,7 @@ void LiveDriver::speak() {
     engine_->settle(engine_->now());
     engine_->done(std::move(s));
   }
+  engine_->requests.clear();
 }
 
 void LiveDriver::send() {

@@ -32,7 +32,7 @@ struct LiveConfig {
   /// own.
   Ns nap_ns = 0;
   /// Where rows wait for company (`Engine::batch`): for how long. 0: as long as there is something
-  /// else to take in, but no longer than so many packets as a batch has rows.
+  /// else to take in, but no longer than so many turns, a packet each, as a batch has rows.
   Ns hold_ns = 0;
 };
 
@@ -98,8 +98,9 @@ class LiveDriver {
   std::vector<Markouts> markouts_;
   ThinnedNs waits_, services_;
   std::int64_t rows_ = 0, unanswered_ = 0;
-  std::size_t packets_waited_ = 0;  // by the oldest row that waits
-  Ts served_ = kNoTime;             // when the newest service began
+  Ts waited_since_ = kNoTime;  // by the row that was the oldest at the last turn
+  std::size_t turns_waited_ = 0;
+  Ts served_ = kNoTime;  // when the newest service began
   Ts start_ = kNoTime, end_ = kNoTime, next_sample_ = kNever, next_poll_ = kNever;
   std::atomic<int> asked_{0};
   bool interrupted_ = false, trading_ = false;

@@ -424,6 +424,29 @@ TEST_CASE("asked to stop, a session winds down; asked again, it does not wait") 
   for (const Record& r : records) REQUIRE(r.check == checksum(r));
 }
 
+TEST_CASE("rows that wait for company do not wait for a timer that is always due") {
+  struct Silent final : ModelStream {
+    std::size_t inputs() const noexcept override { return 1; }
+    std::size_t outputs() const noexcept override { return 1; }
+    void step(const double*, float* out) override { *out = 0; }
+    void skip(const double*) override {}
+    void reset() override {}
+  };
+  Session s(8, 0.1);  // hardly more than snapshots
+  s.engine->batch(64);
+  for (InstrumentId i = 0; i < 8; ++i) {
+    Source source;
+    source.features = std::make_unique<FeatureSet>(std::vector<FeatureSpec>{FeatureSpec{}},
+                                                   Trigger{Trigger::Kind::PACKET, false, 0});
+    source.network = std::make_unique<Silent>();
+    s.engine->add_source(i, std::move(source));
+  }
+  s.driver->calls.start = [&] { s.engine->every(10, 0); };
+  s.driver->run(200 * kMs);
+  CHECK(s.engine->counters.rows_features >= 8);
+  CHECK(s.engine->waiting()->empty());
+}
+
 TEST_CASE("market rows that are not those journaled are named") {
   Session s;
   s.desk.book = buys_at_touch(*s.engine);
