@@ -250,6 +250,22 @@ def test_what_a_library_raises_in_a_batch_ends_the_session_as_in_a_step(
     assert journal["kind"][-1] == RecordKind.END
 
 
+def test_a_library_that_takes_from_its_list_of_streams_is_told_so(
+    asking, trade, tmp_path, monkeypatch
+):
+    class Taking(Sums):
+        def _batch(self, states, rows, out):
+            super()._batch(states, rows, out)
+            if len(states) > 1:
+                states.pop()
+
+    _, settings = prepared("python", tmp_path, monkeypatch)
+    monkeypatch.setattr("hft.inference.backends.onnx.OnnxBackend", Taking)
+    _, outcome = trade(asking, 20, **settings)
+    assert outcome.run.status == "failed"
+    assert "more in a batch: IndexError" in outcome.run.error
+
+
 @pytest.mark.parity
 def test_reuse_swaps_gaps_and_batches_together_verify(tmp_path, strategies, same):
     """A row that waits is under way: its stream is given nothing again."""

@@ -43,7 +43,8 @@ class ForeignBatch {
     const Arrays& a = arrays(n);
     std::copy_n(features, n * inputs_, rows_at_);
     for (std::size_t i = 0; i < n; ++i)
-      PyList_SetItem(a.states.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(state_of(i)));
+      if (PyList_SetItem(a.states.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(state_of(i))) < 0)
+        return nullptr;  // the backend has made the list shorter
     PyObject* const arguments[] = {a.states.ptr(), a.rows.ptr(), a.out.ptr()};
     return PyObject_Vectorcall(batch_.ptr(), arguments, 3, nullptr);
   }
