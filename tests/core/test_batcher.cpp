@@ -278,6 +278,33 @@ TEST_CASE("a row that waits is the old bundle's; rows after the change are the n
   CHECK(said[0].version == 1);
 }
 
+TEST_CASE("a bundle that fails while rows wait is dropped, and they are answered by the old one") {
+  struct Failing final : ModelStream {
+    std::size_t inputs() const noexcept override { return 1; }
+    std::size_t outputs() const noexcept override { return 1; }
+    void step(const double*, float*) override { throw ModelError("gave up", {}); }
+    void skip(const double*) override {}
+    void reset() override {}
+  };
+  std::vector<std::size_t> old_calls, new_calls;
+  int old = 0, next = 0;
+  Desk desk(2, 4, [&](InstrumentId) { return std::make_unique<Summing>(&old, old_calls); });
+  desk.engine.rests = true;
+  Swap swap{1, 0, 0x5a, 1, {}, {}, {}};
+  swap.streams.push_back(std::make_unique<Summing>(&next, new_calls));
+  swap.streams.push_back(std::make_unique<Failing>());
+  desk.engine.swap(std::move(swap), desk.now);
+  for (const InstrumentId i : {0u, 1u}) desk.packet(i);
+  REQUIRE(desk.engine.dropped.size() == 1);
+  CHECK(desk.engine.waiting()->size() == 2);
+  desk.packet(0);  // it was warm here, but is gone
+  desk.batch();
+  desk.engine.rest();
+  CHECK(desk.engine.take_overs.empty());
+  CHECK(old_calls == std::vector<std::size_t>{2, 1});
+  for (const Signal& s : desk.take()) CHECK(s.version == 0);
+}
+
 TEST_CASE("while a row waits, its stream's answer is under way") {
   ReuseRule rule;
   rule.scaler = {{0}, {1}, 10};
