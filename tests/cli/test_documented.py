@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner
@@ -146,6 +147,53 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if "://" not in link:
             assert (page.parent / link).exists(), link
+
+
+def anchor(heading: str) -> str:
+    """As pages link to it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_to_a_section_lead_to_one(page: Path) -> None:
+    for file, section in re.findall(r"\]\(([^)#:]*\.md)?#([^)]+)\)", page.read_text()):
+        target = (page.parent / file) if file else page
+        headings = re.findall(r"^#+ (.*)$", target.read_text(), re.M)
+        assert section in {anchor(heading) for heading in headings}, f"{file}#{section}"
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Words of each `hft ...` that a page shows, indented or in quotes."""
+    text = page.read_text().replace("\\\n", " ")
+    shown = re.findall(r"^ {2,}(?:\$ )?(hft .*)$", text, re.M) + re.findall(
+        r"`(hft [^`\n]+)`", text
+    )
+    whole = [part for each in shown for part in re.split(r" #|;| {3,}", each)[:2]]
+    return [part.split() for part in whole if part.split()[:1] == ["hft"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_shown_have_such_options(page: Path) -> None:
+    for words in commands(page):
+        told, command, rest = " ".join(words), cli, words[1:]
+        while isinstance(command, click.Group) and rest and re.match("[a-z]", rest[0]):
+            found = command.get_command(click.Context(command), rest[0])
+            assert found is not None, f"{told}: no command {rest[0]!r}"
+            command, rest = found, rest[1:]
+        options = {name for p in command.params for name in p.opts} | {"--help", "-h"}
+        given = {word.partition("=")[0] for word in rest if re.match(r"-{1,2}[a-z]", word)}
+        assert given <= options, f"{told}: no {given - options}"
+
+
+def test_scripts_and_targets_shown_are_there() -> None:
+    shown = "\n".join(page.read_text() for page in PAGES)
+    scripts = set(re.findall(r"python ((?:backtests|tests|examples)/[\w/]+\.py)", shown))
+    assert len(scripts) > 5
+    assert not [script for script in scripts if not (ROOT / script).is_file()]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    told = set(re.findall(r"`make ([a-z-]+)", shown))
+    assert "bench-inference" in told
+    assert told <= targets
 
 
 def code_blocks(page: Path, language: str) -> list[str]:
