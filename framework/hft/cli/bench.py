@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from hft.cli.data import positive
+from hft.cli.within import Within
 
 PATH = click.Path(path_type=Path)
 TIER = click.Choice(["FULL", "LIGHT", "MICRO"], case_sensitive=False)
@@ -136,14 +137,14 @@ def inference(**options: Any) -> None:
 )
 @click.option(
     "--correlation",
-    type=click.FloatRange(-1, 1),
+    type=Within(-1, 1),
     default=0.98,
     show_default=True,
     help="Least of each output.",
 )
 @click.option(
     "--agreement",
-    type=click.FloatRange(0, 1),
+    type=Within(0, 1),
     default=0.98,
     show_default=True,
     help="Least share of rows with the same decision.",

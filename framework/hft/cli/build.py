@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from hft.cli.within import Within
+
 PATH = click.Path(path_type=Path)
-SHARE = click.FloatRange(0, 1, max_open=True)
+SHARE = Within(0, 1, max_open=True)
 
 
 @click.command()

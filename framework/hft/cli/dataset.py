@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from hft.cli.within import Within
+
 PATH = click.Path(path_type=Path)
 
 
@@ -32,14 +34,12 @@ PATH = click.Path(path_type=Path)
 @click.option("--median", is_flag=True, help="The latency's median instead of draws.")
 @click.option(
     "--flat",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Within(0, 1, min_open=True, max_open=True),
     default=0.34,
     show_default=True,
     help="Share of training time whose move is called flat.",
 )
-@click.option(
-    "--threshold", type=click.FloatRange(min=0), metavar="TICKS", help="Instead of --flat."
-)
+@click.option("--threshold", type=Within(min=0), metavar="TICKS", help="Instead of --flat.")
 @click.option("--trips", is_flag=True, help="Also what a round trip by takers makes.")
 @click.option(
     "--split",
@@ -70,7 +70,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--memory", default="1d", show_default=True, help="How far a scale looks back.")
 @click.option(
     "--drift",
-    type=click.FloatRange(min=0),
+    type=Within(min=0),
     default=3.0,
     show_default=True,
     help="Scales by which a mean is off that makes new ones at once; 0: never.",

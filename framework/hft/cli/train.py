@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from hft.cli.within import Within
+
 PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
 
@@ -69,7 +71,7 @@ COUNT = click.IntRange(min=1)
 )
 @click.option(
     "--learning-rate",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Within(0, 1, min_open=True),
     default=2e-3,
     show_default=True,
     help="Of Adam, at the start.",
@@ -95,7 +97,7 @@ COUNT = click.IntRange(min=1)
 @click.option(
     "--lambda",
     "latency_weight",
-    type=click.FloatRange(min=0),
+    type=Within(min=0),
     default=0.0,
     show_default=True,
     help="Loss + lambda * expected latency / latency of all units; closed units are removed.",

@@ -197,6 +197,7 @@ def test_parts_whose_library_is_missing_are_not_built(bare, tmp_path):
         (["--prune-units", "0.2", "--train-on", "masks"], "training on with masks needs keras"),
         (["--tier-limit", "speed=1"], "there are correlation, kl"),
         (["--tier-limit", "kl=low"], "want a number, kl=0.5"),
+        (["--tier-limit", "kl=nan"], "--tier-limit kl=nan: want a number, kl=0.5"),
         (["--tier-limit", "kl=0.5"], "a.bundle has neither: give --distil too"),
         (["--symbol", "A", "--set", "seed=2"], "--symbol, --set: .* give --strategy too"),
         (

@@ -413,7 +413,9 @@ def test_the_command_by_hand(home, tmp_path):
     assert open_dataset(tmp_path / "out").facts.options["cuts"]["embargo_ns"] == 101_000_000
     for wrong, code, words in (
         (("--split", "half"), 2, "--split half: want two shares"),
-        (("--period", "2d"), 2, "want a period above 0, and a memory at least as long"),
+        (("--period", "2d"), 2, "scales of every 2d look back 1d: want a period above 0, and a"),
+        (("--flat", "nan"), 2, "nan is no finite number"),
+        (("--drift", "inf"), 2, "inf is no finite number"),
         (("--symbol", "ETH"), 2, "no data for symbol 'ETH'"),
     ):
         done = hft(*common, "-o", "out", *wrong)

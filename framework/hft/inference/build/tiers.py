@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -63,6 +65,13 @@ class TierLimits:
         return Limits(**values, is_lesser=True)
 
 
+def _number(value: str, text: str) -> float:
+    with suppress(ValueError):
+        if not math.isnan(number := float(value)):
+            return number
+    raise ConfigError(f"--tier-limit {text}: want a number, {text.partition('=')[0]}=0.5")
+
+
 def limits_of(texts: Sequence[str]) -> TierLimits:
     """`("kl=0.1", "auc=0.55")`.
 
@@ -75,10 +84,7 @@ def limits_of(texts: Sequence[str]) -> TierLimits:
         name, _, value = text.partition("=")
         if name not in names:
             raise ConfigError(f"--tier-limit {text}: there are {', '.join(names)}")
-        try:
-            limits = replace(limits, **{name: float(value)})
-        except ValueError:
-            raise ConfigError(f"--tier-limit {text}: want a number, {name}=0.5") from None
+        limits = replace(limits, **{name: _number(value, text)})
     return limits
 
 

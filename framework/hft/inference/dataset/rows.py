@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hft.durations import format_ns
 from hft.errors import ConfigError
 from hft.inference.card import TrailingEntry
 from hft.inference.dataset.extract import Block, Extractor, Wanted
@@ -67,8 +68,8 @@ class Options:
     def __post_init__(self) -> None:
         if not 0 < self.period_ns <= self.memory_ns:
             raise ConfigError(
-                f"scales of every {self.period_ns} ns look back {self.memory_ns} ns: want a period "
-                "above 0, and a memory at least as long"
+                f"scales of every {format_ns(self.period_ns)} look back "
+                f"{format_ns(self.memory_ns)}: want a period above 0, and a memory at least as long"
             )
 
     @property
