@@ -30,7 +30,7 @@ def model_server(run: RunData) -> Figures | None:
     }
 
 
-def _served(run: RunData) -> int:
+def _served(run: RunData) -> float:
     """Rows that services answered."""
     # Live, services begin with the rows that warm a model up, which give no signal.
     if run.kind == "live":
