@@ -14,6 +14,10 @@ void TrailingRule::validate() const {
     throw ConfigError("scales of every " + std::to_string(period_ns) + " ns look back " +
                       std::to_string(memory_ns) +
                       " ns: want a period above 0, and a memory at least as long");
+  if (memory_ns / period_ns > kMostPeriods)
+    throw ConfigError("scales of every " + std::to_string(period_ns) + " ns look back " +
+                      std::to_string(memory_ns / period_ns) + " periods, want at most " +
+                      std::to_string(kMostPeriods) + ": each estimate goes over all of them");
   if (!(drift >= 0) || std::isinf(drift))
     throw ConfigError("drift of trailing scales is " + std::to_string(drift) +
                       ", want 0 (never) or more");

@@ -25,6 +25,8 @@
 namespace hft {
 
 struct TrailingRule {
+  static constexpr Ns kMostPeriods = 1000;  ///< in memory
+
   Ns period_ns = 0;
   Ns memory_ns = 0;  ///< how far an estimate looks back; a period or more
   double drift = 0;  ///< 0: never

@@ -84,5 +84,6 @@ TEST_CASE("rules are alike or not, and refused when they mean nothing") {
   CHECK_FALSE(kRule == TrailingRule{8'000, 16'000, 3});
   CHECK_THROWS_AS(TrailingScales({0, 1, 0}, 1), ConfigError);
   CHECK_THROWS_AS(TrailingScales({2, 1, 0}, 1), ConfigError);
+  CHECK_THROWS_AS(TrailingScales({1, 1001, 0}, 1), ConfigError);
   CHECK_THROWS_AS(TrailingScales({1, 1, -1}, 1), ConfigError);
 }

@@ -414,6 +414,7 @@ def test_the_command_by_hand(home, tmp_path):
     for wrong, code, words in (
         (("--split", "half"), 2, "--split half: want two shares"),
         (("--period", "2d"), 2, "scales of every 2d look back 1d: want a period above 0, and a"),
+        (("--period", "1s", "--overwrite"), 2, "look back 86400 periods, want at most 1000"),
         (("--flat", "nan"), 2, "nan is no finite number"),
         (("--drift", "inf"), 2, "inf is no finite number"),
         (("--symbol", "ETH"), 2, "no data for symbol 'ETH'"),

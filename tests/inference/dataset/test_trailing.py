@@ -154,6 +154,7 @@ def test_in_a_networks_own_terms_its_scaler_gives_what_the_estimate_would():
     [
         ((0, 10, 1.0), "scales of every 0 ns look back 10 ns: want a period above 0"),
         ((10, 5, 1.0), "scales of every 10 ns look back 5 ns"),
+        ((10, 10_010, 1.0), "scales of every 10 ns look back 1001 periods, want at most 1000"),
         ((10, 10, -1.0), "drift of trailing scales is -1"),
         ((10, 10, math.inf), "drift of trailing scales is inf, want 0"),
     ],

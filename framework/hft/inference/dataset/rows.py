@@ -21,6 +21,7 @@ from hft.inference.dataset.extract import Block, Extractor, Wanted
 from hft.inference.dataset.in_memory import Seconds, require_any, spans_of
 from hft.inference.dataset.moves import column
 from hft.inference.dataset.splitting import Cuts
+from hft.inference.dataset.trailing import Trailing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +72,7 @@ class Options:
                 f"scales of every {format_ns(self.period_ns)} look back "
                 f"{format_ns(self.memory_ns)}: want a period above 0, and a memory at least as long"
             )
+        Trailing(self.trailing, 1)  # refuses the rest, before there are files
 
     @property
     def trailing(self) -> TrailingEntry:
