@@ -11,9 +11,9 @@
 /// the sign of x, both within 127, does not.
 ///
 /// Fast: a quarter of the bytes to read, which is what bounds a step of float weights. LSTM 64x2 on
-/// 40 inputs, p50 in us on a busy Zen 5 (tests/bench/lstm.py): step 0.59 with VNNI, 1.0 with AVX2,
-/// where float takes 1.5; armed 0.38, 0.63, float 0.76. Of the first 0.10 is gates, alone.
-/// Slow: PORTABLE has no product of bytes, 5.8 to float's 4.1.
+/// 40 inputs, p50 in us on a Zen 5 (tests/bench/lstm.py): step 0.51 with VNNI, 0.93 with AVX2,
+/// where float takes 1.37; armed 0.34, 0.61, float 0.68.
+/// Slow: PORTABLE has no product of bytes, 5.5 to float's 3.7.
 #pragma once
 #include <algorithm>
 
