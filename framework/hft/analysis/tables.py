@@ -166,7 +166,7 @@ def counters(figures: Figures) -> Table:
 
 
 def about(figures: Figures) -> list[str]:
-    """One line each on the period, the speed and the strategy."""
+    """One line each on the period, the speed and what computed each model."""
     run = figures["run"]
     if not run["ts_end"]:
         return ["No market data were reached."]
@@ -183,6 +183,9 @@ def about(figures: Figures) -> list[str]:
     lines.append(
         f"{count(run['rows'])} market rows in {duration(run['wall_s'] * 1e9)}{rate}{speed}"
     )
+    for key, computed_by in figures["environment"].items():
+        if key.startswith("model_"):
+            lines.append(f"{key.removeprefix('model_')} is computed by {computed_by}")
     return lines
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hft.inference.training import scores
-from hft.inference.training.metrics import doubts
+from hft.inference.training.metrics import doubts, doubts_of_calibration
 
 
 def test_auc_is_the_share_of_ordered_pairs():
@@ -54,3 +54,12 @@ def test_a_model_that_is_no_better_than_what_it_has_to_beat_is_told():
     assert "a linear model" in doubts({**good, "alpha_correlation": -0.05})[0]
     assert doubts({"log_loss": 1.0, "log_loss_of_shares": 1.05, "linear_correlation": 0.1}) == []
     assert "alpha_ticks is 0 on every row" in doubts({**good, "alpha_rms_ticks": 0.0})[0]
+
+
+def test_calibration_that_came_to_its_end_is_told():
+    assert doubts_of_calibration(1.2, 0.8) == []
+    p = np.tile([0.999, 0.0005, 0.0005], (300, 1))  # sure, and right one time in three
+    t = scores.temperature(p, np.arange(300) % 3, np.ones(300))
+    (line,) = doubts_of_calibration(t, 0.8)
+    assert "stopped at the end of 0.25 to 4" in line
+    assert "shrink stopped at 1.5" in doubts_of_calibration(1.2, 1.5)[0]

@@ -7,8 +7,15 @@ import numpy as np
 from hft.inference.card import Readout
 from hft.inference.dataset.classes import OUTPUTS
 from hft.inference.dataset.in_memory import Floats
-from hft.inference.training.scores import auc, calibration_error, correlation, log_loss, slope
-from hft.inference.training.task import Task, linear_forecast
+from hft.inference.training.scores import (
+    TEMPERATURES,
+    auc,
+    calibration_error,
+    correlation,
+    log_loss,
+    slope,
+)
+from hft.inference.training.task import MOST_SHRINK, Task, linear_forecast
 
 UP, DOWN = OUTPUTS.index("up"), OUTPUTS.index("down")
 
@@ -66,6 +73,22 @@ def doubts(metrics: dict[str, float]) -> list[str]:
     ]
     if metrics.get("alpha_rms_ticks") == 0:
         told.append("alpha_ticks is 0 on every row: on the calibration slice moves went against it")
+    return told
+
+
+def doubts_of_calibration(temperature: float, shrink: float) -> list[str]:
+    """Where a search ended because it may go no further, a line each."""
+    told, (least, most) = [], TEMPERATURES
+    if not 1.01 * least < temperature < most / 1.01:
+        told.append(
+            f"the temperature stopped at the end of {least:g} to {most:g}: probabilities are not "
+            "honest yet; train on more market, or a smaller model"
+        )
+    if shrink >= MOST_SHRINK:
+        told.append(
+            f"shrink stopped at {shrink:g}: moves outdid the forecast; the calibration slice may "
+            "be of another weather than the training"
+        )
     return told
 
 

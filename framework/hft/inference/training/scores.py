@@ -35,10 +35,17 @@ def calibration_error(p: Floats, positive: npt.NDArray[np.bool_], bins: int = 20
     return float(sum(errors) / len(p))
 
 
+TEMPERATURES = (0.25, 4.0)
+"""Where the search for one stops."""
+
+
 def temperature(p: Floats, label: npt.NDArray[np.int64], weight: Floats) -> float:
-    """T of softmax(log p / T) with the least log loss; above 1: p was too sure."""
+    """T of softmax(log p / T) with the least log loss; above 1: p was too sure.
+
+    Within TEMPERATURES: what wants one beyond them has learnt nothing that calibration could save.
+    """
     logits = np.log(np.maximum(p, 1e-12))
-    low, high = np.log(0.25), np.log(4.0)
+    low, high = np.log(TEMPERATURES)
     golden = (5**0.5 - 1) / 2
 
     def loss(log_t: float) -> float:

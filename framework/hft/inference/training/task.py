@@ -19,6 +19,8 @@ from hft.inference.training.model_spec import model_spec
 from hft.inference.training.scores import slope
 
 Report = Callable[[str], None]
+MOST_SHRINK = 1.5
+"""Largest factor of a forecast: one that moves outdo further was fitted in another weather."""
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,14 +81,14 @@ class Task:
         return scaled(self.rows.x, self.scaler)
 
     def shrink(self, forecast: Floats, cut: slice) -> float:
-        """Move per unit of forecast on a slice, from 0 to 1.5: what a readout multiplies by.
+        """Move per unit of forecast on a slice, within 0 and MOST_SHRINK: a readout's factor.
 
         Args:
             forecast: of the slice's rows [ticks].
             cut: rows that the forecast was not fitted on.
         """
         found = slope(forecast, self.moves[cut], self.weight[cut])
-        return float(np.clip(found, 0.0, 1.5))
+        return float(np.clip(found, 0.0, MOST_SHRINK))
 
 
 def scaled(x: Floats, scaler: Scaler) -> npt.NDArray[np.float32]:

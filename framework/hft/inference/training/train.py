@@ -29,7 +29,7 @@ from hft.inference.training.keras_files import SOURCE, save_keras
 from hft.inference.training.keras_fit import checked_spec, fit
 from hft.inference.training.latency_table import LatencyTable
 from hft.inference.training.learner import Tell
-from hft.inference.training.metrics import doubts, measure
+from hft.inference.training.metrics import doubts, doubts_of_calibration, measure
 from hft.inference.training.notes import NOTES, notes
 from hft.inference.training.scores import temperature
 from hft.inference.training.task import Report, Task, TrainConfig, prepare, warm_up_rows
@@ -122,6 +122,8 @@ def _calibrated(task: Task, fitted: Fitted, report: Report) -> tuple[Fitted, Rea
     alpha = fitted.probabilities(task, cut) @ np.array(task.move_ticks)
     shrink = task.shrink(alpha, cut)
     report(f"temperature {t:.3f}, shrink {shrink:.3f}")
+    for doubt in doubts_of_calibration(t, shrink):
+        report(doubt)
     return fitted, Readout(move_ticks=task.move_ticks, shrink=shrink)
 
 
