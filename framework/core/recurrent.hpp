@@ -7,13 +7,16 @@
 /// pay. Weights that L1 does not hold whole: every other row takes the panels from the last on,
 /// which the row before has left there (LSTM 64x2 in float: 12 % of a row).
 ///
-/// A step of 8-bit weights takes as long without its gates: reading decides, two thirds to four
-/// fifths of it at what the second-level cache gives most of the time (tests/bench/floors.cpp).
+/// A step of 8-bit weights takes as long without its gates: reading them decides. The second-level
+/// cache gives a block 64 or 48 bytes a clock, by where it lies (tests/bench/floors.cpp); at 48
+/// they would take two thirds (64 units) to four fifths (128) of a step.
 ///
 /// Tried and left, LSTM 64x2 in 8 bits on a Zen 5: two or four panels at once in a step (the same,
 /// 5 % slower), asking for the next matrix's weights while gates run (the same), a layer's past
 /// laid before its present (the same), +128 on weights as they are read instead of on rows, so that
-/// no column has an offset (the same, batches 15 % slower), huge pages (the same; 3 % at 256x3).
+/// no column has an offset (the same, batches 15 % slower), huge pages (the same; 3 % at 256x3),
+/// both sides of a panel summed in one pass (2 % faster at 128 units, slower by 3 % here, by 8 % in
+/// float).
 #pragma once
 #include "gru.hpp"
 #include "lstm.hpp"
