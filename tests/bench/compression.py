@@ -43,7 +43,7 @@ def task_of(bundle: Bundle, minutes: float) -> Task:
     config = TrainConfig(horizons_ns=(bundle.card.horizon_ns,))
     synth = SynthConfig(seed=79, duration_s=minutes * 60, calm_s=30.0, storm_s=6.0)
     rows = collect(
-        (chunk for _, chunk in synthesize_chunks(synth)),
+        [(chunk for _, chunk in synthesize_chunks(synth))],
         bundle.features,
         latency_ns=bundle.card.latency_ns,
         horizons_ns=config.horizons_ns,

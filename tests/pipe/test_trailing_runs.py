@@ -87,7 +87,7 @@ def test_a_run_computes_what_training_does_of_rows_in_the_scalers_terms(tmp_path
 def test_rows_made_for_training_are_those(bundle):
     plan = plan_of(bundle)
     rows = collect(
-        plan.feeds[0].chunks(), FEATURES, latency_ns=0, horizons_ns=(1_000_000,), trailing=RULE
+        [plan.feeds[0].chunks()], FEATURES, latency_ns=0, horizons_ns=(1_000_000,), trailing=RULE
     )
     ts, x = rows_of(bundle)
     n = len(rows)
@@ -148,7 +148,7 @@ def check_rows(plan, number, bundle, chunks):
     """An instrument's answers against rows made for training of these chunks."""
     outcome = engine.run_once(plan)
     assert outcome.run.status == "complete", outcome.run.error
-    rows = collect(chunks, FEATURES, latency_ns=0, horizons_ns=(1_000_000,), trailing=RULE)
+    rows = collect([chunks], FEATURES, latency_ns=0, horizons_ns=(1_000_000,), trailing=RULE)
     seen = in_own_terms(rows, bundle.card.scaler).x
     said = _core.NetworkStream(bundle.network()).steps(seen)
     name = plan.feeds[number].spec.name

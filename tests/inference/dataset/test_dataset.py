@@ -61,7 +61,7 @@ def events():
 @pytest.fixture(scope="module")
 def rows(events):
     calm = random_stream(4, packets=3_000, faults=False)
-    return collect(np.array_split(calm, 7), FEATURES, latency_ns=LATENCY, horizons_ns=HORIZONS)
+    return collect([np.array_split(calm, 7)], FEATURES, latency_ns=LATENCY, horizons_ns=HORIZONS)
 
 
 # ---- features ----
@@ -85,7 +85,7 @@ def test_chunks_change_nothing(events):
 
 def test_a_hash_is_of_the_events(rows):
     calm = random_stream(4, packets=3_000, faults=False)
-    again = collect([calm], FEATURES, latency_ns=LATENCY, horizons_ns=HORIZONS)
+    again = collect([[calm]], FEATURES, latency_ns=LATENCY, horizons_ns=HORIZONS)
     assert again.sha256 == rows.sha256
 
 
@@ -406,7 +406,7 @@ def test_a_storm_is_a_second_with_many_events():
     )
     events["flags"] |= int(Flag.LAST)
     rows = collect(
-        [events[:77], events[77:]], FEATURES, latency_ns=0, horizons_ns=(1,), longest_row_ns=1
+        [[events[:77], events[77:]]], FEATURES, latency_ns=0, horizons_ns=(1,), longest_row_ns=1
     )
     stormy = set(((rows.ts[rows.storm] - START) // 10**9).tolist())
     assert stormy == {3, 4}
@@ -470,7 +470,7 @@ def test_no_label_of_one_slice_reaches_into_the_next(rows):
     assert rows.label_end[parts.train].max() < rows.ts[parts.calibrate.start]
     assert rows.label_end[parts.calibrate].max() < rows.ts[parts.test.start]
     few = collect(
-        [random_stream(4, packets=40, faults=False)],
+        [[random_stream(4, packets=40, faults=False)]],
         FEATURES,
         latency_ns=LATENCY,
         horizons_ns=HORIZONS,
@@ -493,4 +493,4 @@ def test_cuts_that_leave_nothing_are_refused(cuts, words):
 
 def test_data_without_a_row_is_refused():
     with pytest.raises(DataError, match="no features row"):
-        collect([random_stream(0, packets=1)[:1]], FEATURES, latency_ns=0, horizons_ns=HORIZONS)
+        collect([[random_stream(0, packets=1)[:1]]], FEATURES, latency_ns=0, horizons_ns=HORIZONS)

@@ -19,6 +19,7 @@ from hft.errors import ConfigError, DataError
 from hft.features import compute_features
 from hft.inference.dataset.command import make_datasets
 from hft.inference.dataset.facts import METADATA_KEY
+from hft.inference.dataset.in_memory import collect
 from hft.inference.dataset.reading import open_dataset
 from hft.inference.dataset.rows import Options
 from hft.inference.dataset.splitting import PARTS, Cuts
@@ -142,15 +143,20 @@ def test_days_apart_begin_with_a_fresh_book(home, tmp_path):
     assert apart.facts.stretches == {"day": 2}
     assert apart.fresh().tolist() == [True, True, True]
     frame = pl.concat([whole(apart, part) for part in PARTS])
+    days = []
     for day in ("2024-01-02", "2024-01-03"):
-        rows = Store(home / "store").read("BTCUSDT.SIM", day, f"{day}T23:59")
-        ts, x = compute_features(rows, apart.features())
+        days.append(Store(home / "store").read("BTCUSDT.SIM", day, f"{day}T23:59"))
+        ts, x = compute_features(days[-1], apart.features())
         mine = frame.filter(pl.col("ts").is_in(ts.tolist()))
         mine_ts = mine["ts"].to_numpy()
         nth = np.arange(mine.height) - np.searchsorted(mine_ts, mine_ts)  # of that instant
         at = np.searchsorted(ts, mine_ts) + nth
         assert mine.height > 100
         assert x[at].tobytes() == mine.select(apart.names).to_numpy().tobytes()
+    kept = collect([[day] for day in days], apart.features(), latency_ns=0, horizons_ns=(1,))
+    each = [compute_features(day, apart.features()) for day in days]
+    assert kept.ts.tobytes() == np.concatenate([ts for ts, _ in each]).tobytes()
+    assert kept.x.tobytes() == np.concatenate([x for _, x in each]).tobytes()
 
 
 def test_folds_walk_forward(home, tmp_path):

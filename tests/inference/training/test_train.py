@@ -35,7 +35,7 @@ def rows():
 
 def labelled(synth, features, config):
     chunks = (chunk for _, chunk in synthesize_chunks(synth))
-    return collect(chunks, features, latency_ns=config.latency_ns, horizons_ns=config.horizons_ns)
+    return collect([chunks], features, latency_ns=config.latency_ns, horizons_ns=config.horizons_ns)
 
 
 def trained(rows, out, **changes):

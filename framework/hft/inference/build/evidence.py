@@ -13,6 +13,7 @@ from hft.errors import ConfigError, ModelError
 from hft.inference.card import FeatureEntry, Scaler, TrailingEntry, TriggerEntry, entries_of
 from hft.inference.dataset.facts import DatasetFacts
 from hft.inference.dataset.in_memory import Rows, Split, collect
+from hft.inference.dataset.rows import days_of
 from hft.inference.training.task import Report, Task, TrainConfig, prepare
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _of_store(asked: Asked, known: Known, report: Report) -> Evidence:
     config = known.config(latency_ns, TrainConfig().horizons_ns)
     report(f"rows of {feed.spec.name}, labels from {format_ns(latency_ns)} on")
     rows = collect(
-        feed.chunks(),
+        days_of(feed, apart=plan.recipe.engine.overnight == "flatten"),
         wanted,
         latency_ns=latency_ns,
         horizons_ns=config.horizons_ns,

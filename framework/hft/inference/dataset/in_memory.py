@@ -94,7 +94,7 @@ class Rows:
 
 
 def collect(
-    chunks: Iterable[npt.NDArray[Any]],
+    days: Iterable[Iterable[npt.NDArray[Any]]],
     features: Features,
     *,
     latency_ns: int,
@@ -102,7 +102,15 @@ def collect(
     longest_row_ns: int = LONGEST_ROW_NS,
     trailing: TrailingEntry | None = None,
 ) -> Rows:
-    """Runs chunks of one instrument's events through the core.
+    """Runs one instrument's events through the core.
+
+    Args:
+        days: chunks of each run; most have one, days apart one each.
+        features: columns.
+        latency_ns: from a row to the earliest trade on it.
+        horizons_ns: from there to where its labels end.
+        longest_row_ns: a row that stays the newest for longer weighs no more.
+        trailing: scales that trail, too.
 
     Raises:
         DataError: too little data for a single row.
@@ -110,10 +118,13 @@ def collect(
     wanted = Wanted(features, constant(latency_ns), horizons_ns, longest_row_ns=longest_row_ns)
     extractor, seconds, digest = Extractor(wanted, trailing), Seconds(), hashlib.sha256()
     blocks: list[Block] = []
-    for chunk in chunks:
-        digest.update(np.ascontiguousarray(chunk).data)
-        seconds.add(chunk)
-        blocks.append(extractor.feed(chunk))
+    for number, chunks in enumerate(days):
+        if number:
+            blocks.append(extractor.new_day())
+        for chunk in chunks:
+            digest.update(np.ascontiguousarray(chunk).data)
+            seconds.add(chunk)
+            blocks.append(extractor.feed(chunk))
     blocks.append(extractor.rest())
     require_any(sum(map(len, blocks)))
     ts = np.concatenate([b.ts for b in blocks])

@@ -142,7 +142,7 @@ def first_pass(
 def _blocks(feed: Feed, passed: Passed, options: Options, tick: Tick | None) -> Iterator[Block]:
     extractor, seen = passed.extractor, 0
     first, last = feed.ts_range
-    for number, chunks in enumerate(_days(feed, apart=options.days_apart)):
+    for number, chunks in enumerate(days_of(feed, apart=options.days_apart)):
         if number:
             yield extractor.new_day()
         for chunk in chunks:
@@ -157,7 +157,8 @@ def _blocks(feed: Feed, passed: Passed, options: Options, tick: Tick | None) -> 
     yield extractor.rest()
 
 
-def _days(feed: Feed, *, apart: bool) -> Iterator[Iterator[npt.NDArray[Any]]]:
+def days_of(feed: Feed, *, apart: bool) -> Iterator[Iterator[npt.NDArray[Any]]]:
+    """A feed's chunks by runs: one, or with days `apart` one a day."""
     if not apart:
         yield feed.chunks()
         return
