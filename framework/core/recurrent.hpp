@@ -8,8 +8,8 @@
 /// which the row before has left there (LSTM 64x2 in float: 12 % of a row).
 ///
 /// A step of 8-bit weights takes as long without its gates: reading them decides. The second-level
-/// cache gives a block 64 or 48 bytes a clock, by where it lies (tests/bench/floors.cpp); at 48
-/// they would take two thirds (64 units) to four fifths (128) of a step.
+/// cache gives 64 or 48 bytes a clock, why was not found (tests/bench/floors.cpp); at 48 they would
+/// take two thirds (64 units) to four fifths (128) of a step.
 ///
 /// Tried and left, LSTM 64x2 in 8 bits on a Zen 5: two or four panels at once in a step (the same,
 /// 5 % slower), asking for the next matrix's weights while gates run (the same), a layer's past
