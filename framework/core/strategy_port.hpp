@@ -1,6 +1,8 @@
 /// How the engine calls a strategy. The binding implements it over a Python object; `wants` says
 /// which handlers exist, so that nothing is built for one that does not.
 #pragma once
+#include <vector>
+
 #include "bars.hpp"
 #include "event.hpp"
 #include "message.hpp"

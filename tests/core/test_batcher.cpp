@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "deaf_strategy.hpp"
 #include "engine.hpp"
 #include "errors.hpp"
 
@@ -11,18 +12,8 @@ using namespace hft;
 
 namespace {
 
-struct Silent final : StrategyPort {
+struct Readied final : DeafStrategy {
   void on_ready(InstrumentId i) override { ready.push_back(i); }
-  void on_book(InstrumentId) override {}
-  void on_trade(const Event&) override {}
-  void on_bar(const Bar&) override {}
-  void on_features(InstrumentId) override {}
-  void on_signal(const Signal&) override {}
-  void on_data(const Event&) override {}
-  void on_order(Order&) override {}
-  void on_fill(Order&, const Update&) override {}
-  void on_gap(InstrumentId) override {}
-  void on_timer(std::uint32_t) override {}
   std::vector<InstrumentId> ready;
 };
 
@@ -128,7 +119,7 @@ struct Desk {
   }
   std::vector<Signal> take() { return std::exchange(engine.requests, {}); }
 
-  Silent port;
+  Readied port;
   Engine engine;
   std::int64_t rows = 0;
   Ts now = 100;

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "deaf_strategy.hpp"
 #include "engine.hpp"
 
 using namespace hft;
@@ -9,16 +10,11 @@ using namespace hft;
 namespace {
 
 /// A strategy of lambdas.
-struct Port final : StrategyPort {
+struct Port final : DeafStrategy {
   void on_ready(InstrumentId) override { ++ready; }
   void on_book(InstrumentId) override {
     if (book) book();
   }
-  void on_trade(const Event&) override {}
-  void on_bar(const Bar&) override {}
-  void on_features(InstrumentId) override {}
-  void on_signal(const Signal&) override {}
-  void on_data(const Event&) override {}
   void on_order(Order& o) override { states.push_back(o.row.state); }
   void on_fill(Order&, const Update&) override { ++fills; }
   void on_gap(InstrumentId) override { ++gaps; }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "deaf_strategy.hpp"
 #include "live_driver.hpp"
 
 using namespace hft;
@@ -16,7 +17,7 @@ namespace {
 constexpr Ns kMs = 1'000'000;
 
 /// A strategy in C++: what it does is put in by the test.
-struct Desk final : StrategyPort {
+struct Desk final : DeafStrategy {
   std::function<void(InstrumentId)> book;
   std::function<void(Order&, const Update&)> fill;
   std::function<void(InstrumentId)> gap, ready;
@@ -30,18 +31,12 @@ struct Desk final : StrategyPort {
   void on_trade(const Event& e) override {
     if (trade) trade(e);
   }
-  void on_bar(const Bar&) override {}
-  void on_features(InstrumentId) override {}
-  void on_signal(const Signal&) override {}
-  void on_data(const Event&) override {}
-  void on_order(Order&) override {}
   void on_fill(Order& o, const Update& u) override {
     if (fill) fill(o, u);
   }
   void on_gap(InstrumentId i) override {
     if (gap) gap(i);
   }
-  void on_timer(std::uint32_t) override {}
   Desk() { wants = WANTS_BOOK | WANTS_TRADE | WANTS_FILL | WANTS_GAP | WANTS_READY; }
 };
 

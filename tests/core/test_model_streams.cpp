@@ -4,25 +4,12 @@
 #include <chrono>
 #include <memory>
 
+#include "deaf_strategy.hpp"
 #include "engine.hpp"
 
 using namespace hft;
 
 namespace {
-
-struct Silent final : StrategyPort {
-  void on_ready(InstrumentId) override {}
-  void on_book(InstrumentId) override {}
-  void on_trade(const Event&) override {}
-  void on_bar(const Bar&) override {}
-  void on_features(InstrumentId) override {}
-  void on_signal(const Signal&) override {}
-  void on_data(const Event&) override {}
-  void on_order(Order&) override {}
-  void on_fill(Order&, const Update&) override {}
-  void on_gap(InstrumentId) override {}
-  void on_timer(std::uint32_t) override {}
-};
 
 /// Says its own number, and how many rows it has seen.
 struct Counting final : ModelStream {
@@ -131,7 +118,7 @@ struct Bench {
     return out;
   }
 
-  Silent port;
+  DeafStrategy port;
   Engine engine;
   std::int64_t rows = 0;
   Ts now = 100;
@@ -250,7 +237,7 @@ TEST_CASE("those that stepped rest once, and only where the driver says that it 
 }
 
 TEST_CASE("models of many instruments are touched by turns, for they share their weights") {
-  Silent port;
+  DeafStrategy port;
   std::vector<Instrument> listed = Bench::listed();
   for (const char* symbol : {"Y", "Z"}) {
     listed.push_back(listed[0]);

@@ -29,6 +29,11 @@ def test_reading_on_holds_no_more_than_reading_the_first(tmp_path) -> None:
     assert max(held) < 8 * ROWS * EVENT.itemsize, held  # a few of 32 groups
 
 
+def test_a_file_that_is_not_there_is_no_damaged_one(tmp_path) -> None:
+    with pytest.raises(DataError, match=r"y\.parquet cannot be read: "):
+        open_parquet(tmp_path / "y.parquet")
+
+
 def test_half_a_file_is_refused(tmp_path) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": [1, 2, 3]}), path)

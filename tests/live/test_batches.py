@@ -1,27 +1,23 @@
 """Rows of several instruments computed together in a live session."""
 
 import shutil
-import threading
 import time
-from functools import partial
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 import pytest
 from made_models import add_step_part, make_bundle
+from made_swaps import asked_after
 from naive_reuse import linear_softmax
 
 from hft import run_folder
 from hft.features import Every, Features, imbalance, spread
 from hft.inference.backends import Backend, State, open_backend
-from hft.inference.bundle import load_bundle
 from hft.journal import JOURNAL, RecordKind
 from hft.live import session, verify
 from hft.live.swap_request import swap
-from hft.live.swaps import Request, request_of
 from hft.plan import prepare
-from hft.sources import hash_word
 
 TOGETHER = Features(spread(), imbalance(5), trigger=Every("10ms"))
 SYMBOLS = [f"S{i}" for i in range(6)]
@@ -282,13 +278,8 @@ def test_reuse_swaps_gaps_and_batches_together_verify(tmp_path, strategies, same
     }
     plan = prepare(tmp_path / "reuser.py", "synth", recipe={}, settings=settings)
     folder = run_folder.new_folder("live", "reuser", tmp_path)
-    shutil.copytree(new.path, folder / "swaps" / "1.bundle")
-    request = Request(model="model", hash=hash_word(load_bundle(new.path)))
-    asked = partial(request_of(folder, 1).write_bytes, msgspec.json.encode(request))
-    later = threading.Timer(1.5, asked)
-    later.start()
-    outcome = session.run_sim(plan, folder, 5_000_000_000, nap_ns=50_000)
-    later.join()
+    with asked_after(1.5, folder, new.path):
+        outcome = session.run_sim(plan, folder, 5_000_000_000, nap_ns=50_000)
     run = outcome.run
     assert run.status == "complete", run.error
     run_folder.write_outcome(folder, plan, outcome)

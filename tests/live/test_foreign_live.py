@@ -4,7 +4,6 @@ A bundle on its way in that fails is dropped, the one that trades ends the run, 
 agrees with both, though the library does not fail again. What nothing uses any more is closed.
 """
 
-import shutil
 import threading
 import time
 
@@ -13,17 +12,16 @@ import numpy as np
 import pytest
 from made_libraries import take_over_open_backend
 from made_models import SECONDS, listening, make_bundle
+from made_swaps import ask_for
 
 from hft import engine, run_folder
 from hft.errors import ModelError, StrategyError
-from hft.inference.bundle import load_bundle
 from hft.journal import JOURNAL, RecordKind
 from hft.live import session
 from hft.live.swap_request import wait
-from hft.live.swaps import Request, Result, request_of, result_of
+from hft.live.swaps import Result, result_of
 from hft.live.verify import verify_run
 from hft.plan import prepare
-from hft.sources import hash_word
 
 STRATEGY = """
 import time
@@ -81,9 +79,7 @@ def live(tmp_path):
 
     def ask(folder, number, card):
         new = make_bundle(tmp_path / f"new{number}.bundle", seed=number + 1, **card)
-        shutil.copytree(new.path, folder / "swaps" / f"{number}.bundle")
-        request = Request(model="model", hash=hash_word(load_bundle(new.path)))
-        request_of(folder, number).write_bytes(msgspec.json.encode(request))
+        ask_for(folder, new.path, number=number)
 
     return trade
 

@@ -3,14 +3,13 @@
 import re
 import shutil
 import sys
-import threading
 import time
-from functools import partial
 
 import msgspec
 import numpy as np
 import pytest
 from made_models import add_step_part
+from made_swaps import ask_for, asked_after
 from naive_reuse import linear_softmax
 
 from hft import _core, run_folder
@@ -19,10 +18,9 @@ from hft.inference.bundle import load_bundle, save_bundle
 from hft.journal import RecordKind
 from hft.live import session as session_module
 from hft.live.swap_request import swap
-from hft.live.swaps import Request, Result, request_of, result_of
+from hft.live.swaps import Result, result_of
 from hft.live.verify import verify_run
 from hft.plan import prepare
-from hft.sources import hash_word
 
 
 @pytest.fixture(scope="module")
@@ -200,10 +198,7 @@ def test_what_fails_as_it_is_taken_in_is_refused_and_trading_goes_on(
     monkeypatch.setattr("hft.live.swap_watch.core_arguments", broken)
     plan = prepare(everything, "synth", recipe={})
     folder = run_folder.new_folder("live", "broken", tmp_path)
-    (folder / "swaps").mkdir()
-    shutil.copytree(better_again, folder / "swaps" / "1.bundle")
-    request = Request(model="alpha", hash=hash_word(load_bundle(better_again)))
-    request_of(folder, 1).write_bytes(msgspec.json.encode(request))
+    ask_for(folder, better_again, "alpha")
     outcome = session_module.run_sim(plan, folder, 2_000_000_000)
     assert outcome.run.status == "complete", outcome.run.error
     result = msgspec.json.decode(result_of(folder, 1).read_bytes(), type=Result)
@@ -231,13 +226,8 @@ def test_reuse_goes_on_over_a_swap_and_all_of_it_verifies(
     }
     plan = prepare(tmp_path / "reuser.py", "synth", recipe={}, settings=settings)
     folder = run_folder.new_folder("live", "reuser", tmp_path)
-    shutil.copytree(new.path, folder / "swaps" / "1.bundle")
-    request = Request(model="model", hash=hash_word(new))
-    asked = partial(request_of(folder, 1).write_bytes, msgspec.json.encode(request))
-    later = threading.Timer(2.0, asked)
-    later.start()
-    outcome = session_module.run_sim(plan, folder, 8_000_000_000)
-    later.join()
+    with asked_after(2.0, folder, new.path):
+        outcome = session_module.run_sim(plan, folder, 8_000_000_000)
     assert outcome.run.status == "complete", outcome.run.error
     run_folder.write_outcome(folder, plan, outcome)
     assert records_of(folder)["b"].tolist() == [0, 1, 1]

@@ -1,12 +1,11 @@
 """A live session of a model whose scales trail: its journal, fed back, gives the same answers."""
 
 import shutil
-import threading
-from functools import partial
 
 import msgspec
 import numpy as np
 import pytest
+from made_swaps import asked_after
 from naive_reuse import linear_softmax
 
 from hft import run_folder
@@ -14,9 +13,7 @@ from hft.inference.bundle import save_bundle
 from hft.inference.card import TrailingEntry
 from hft.journal import RecordKind
 from hft.live import session
-from hft.live.swaps import Request, request_of
 from hft.plan import prepare
-from hft.sources import hash_word
 
 QUICK = TrailingEntry(period_ns=800_000_000, memory_ns=2_000_000_000, drift=0.5)
 SLOW = msgspec.structs.replace(QUICK, period_ns=1_600_000_000)
@@ -39,13 +36,8 @@ def test_it_verifies_with_reuse_and_over_a_swap(tmp_path, strategies, same, busy
     shutil.copy(strategies / "reuser.py", tmp_path / "reuser.py")
     plan = prepare(tmp_path / "reuser.py", "synth", recipe={}, settings=REUSE | busy | more)
     folder = run_folder.new_folder("live", "reuser", tmp_path)
-    shutil.copytree(new.path, folder / "swaps" / "1.bundle")
-    request = Request(model="model", hash=hash_word(new))
-    asked = partial(request_of(folder, 1).write_bytes, msgspec.json.encode(request))
-    later = threading.Timer(1.5, asked)
-    later.start()
-    outcome = session.run_sim(plan, folder, 4_000_000_000)
-    later.join()
+    with asked_after(1.5, folder, new.path):
+        outcome = session.run_sim(plan, folder, 4_000_000_000)
     assert outcome.run.status == "complete", outcome.run.error
     run_folder.write_outcome(folder, plan, outcome)
     journal = run_folder.read_journal(folder)
