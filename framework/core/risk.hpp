@@ -2,6 +2,8 @@
 /// exception. Position counts what is live and in flight as if it will fill. Cancels always pass: a
 /// gate must never keep risk on.
 #pragma once
+#include <vector>
+
 #include "message.hpp"
 
 namespace hft {
