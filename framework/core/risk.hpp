@@ -2,6 +2,7 @@
 /// exception. Position counts what is live and in flight as if it will fill. Cancels always pass: a
 /// gate must never keep risk on.
 #pragma once
+#include <cstdlib>
 #include <vector>
 
 #include "message.hpp"
