@@ -13,6 +13,7 @@ import msgspec
 from hft.inference.bundle import load_bundle
 from hft.live.swaps import Request, request_of
 from hft.sources import hash_word
+from hft.whole_files import write_whole
 
 
 def ask_for(folder: Path, bundle: Path, model: str = "model", number: int = 1) -> None:
@@ -39,4 +40,4 @@ def _lay(folder: Path, bundle: Path, number: int) -> None:
 
 def _ask(folder: Path, bundle: Path, model: str, number: int) -> None:
     request = Request(model=model, hash=hash_word(load_bundle(bundle)))
-    request_of(folder, number).write_bytes(msgspec.json.encode(request))
+    write_whole(request_of(folder, number), msgspec.json.encode(request))
